@@ -1,0 +1,1 @@
+"""Grammars and the parser data built from them."""

@@ -1,0 +1,1 @@
+"""Control flow: basic blocks, dominance, loops, control dependence."""

@@ -1,0 +1,1 @@
+"""Dataflow analyses over the control-flow graph."""

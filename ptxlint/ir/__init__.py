@@ -1,0 +1,1 @@
+"""The intermediate representation: modules, functions, instructions, operands, opcode table."""

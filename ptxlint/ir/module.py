@@ -1,0 +1,120 @@
+"""A PTX module: one file's worth of declarations."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeAlias
+
+from ptxlint.ir.function import Function, Pragma, Variable
+from ptxlint.ir.operand import Operand
+from ptxlint.source import Loc, Problem, SourceFrame, SourceText
+
+
+class FileEntry(NamedTuple):
+    """`.file index "name"[, timestamp, size]`."""
+
+    index: int
+    name: str
+    timestamp: int | None
+    size: int | None
+    offset: int
+
+
+class Alias(NamedTuple):
+    """`.alias name, target;`."""
+
+    name: str
+    target: str
+    offset: int
+
+
+class SectionData(NamedTuple):
+    """One line of a section: a label (`kind` = `label`) or `.b8 …` data."""
+
+    kind: str
+    values: tuple[Operand | str, ...]
+
+
+class Section(NamedTuple):
+    """`.section .debug_x { … }`; `start` and `end` bound its text between the braces."""
+
+    name: str
+    start: int
+    end: int
+    offset: int
+
+
+class DwarfLine(NamedTuple):
+    """An old `@@DWARF …` line."""
+
+    text: str
+    offset: int
+
+
+class GlobalDeclaration(NamedTuple):
+    """Variables of one statement at module level."""
+
+    variables: tuple[Variable, ...]
+    offset: int
+
+
+ModuleItem: TypeAlias = (
+    Function | GlobalDeclaration | FileEntry | Alias | Section | DwarfLine | Pragma | Loc
+)
+
+
+class Module:
+    """A parsed PTX module.
+
+    `version` is (major, minor), (0, 0) when missing; `targets` the words of `.target`. `problems`
+    are the faults met while reading, in text order.
+    """
+
+    __slots__ = (
+        "address_size",
+        "files",
+        "functions",
+        "items",
+        "problems",
+        "source",
+        "targets",
+        "variables",
+        "version",
+    )
+
+    def __init__(self, source: SourceText) -> None:
+        self.source = source
+        self.version: tuple[int, int] = (0, 0)
+        self.targets: tuple[str, ...] = ()
+        self.address_size: int = 0
+        self.items: list[ModuleItem] = []
+        self.functions: list[Function] = []
+        self.variables: dict[str, Variable] = {}
+        self.files: dict[int, FileEntry] = {}
+        self.problems: list[Problem] = []
+
+    @property
+    def arch(self) -> str:
+        """The target architecture, such as `sm_90a`; "" when none is given."""
+        return next((t for t in self.targets if t.startswith(("sm_", "compute_"))), "")
+
+    def kernels(self) -> list[Function]:
+        """The `.entry` functions that have a body."""
+        return [f for f in self.functions if f.is_kernel and not f.is_declaration]
+
+    def frames(self, loc: Loc | None) -> list[SourceFrame]:
+        """The inlining chain of a location as file names and lines, innermost first."""
+        out: list[SourceFrame] = []
+        if loc is not None:
+            for link in loc.chain():
+                entry = self.files.get(link.file)
+                if entry is not None:
+                    out.append(SourceFrame(entry.name, link.line, link.column, link.function))
+        return out
+
+    def python_frame(self, loc: Loc | None) -> SourceFrame | None:
+        """The frame a person wants to see: the innermost one outside Triton's own library."""
+        chain = self.frames(loc)
+        for frame in chain:
+            if "/triton/language/" not in frame.path.replace("\\", "/"):
+                return frame
+        return chain[-1] if chain else None

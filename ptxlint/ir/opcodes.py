@@ -1,0 +1,1 @@
+"""Contract of the opcode table (rows live in `ptxlint.ir.opcode_rows`)."""

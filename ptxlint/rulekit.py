@@ -1,0 +1,138 @@
+"""What a rule is. One rule is one file in `rules/`, with its samples and its documentation.
+
+A rule subclasses `Rule`, sets the class attributes and yields from `check`. Metadata that is
+missing or malformed is an error when the class is created, not when it runs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+if TYPE_CHECKING:
+    from ptxlint.facts import Analysis, Facts
+    from ptxlint.ir.function import Function
+    from ptxlint.ir.instruction import Instr
+
+FAMILIES = frozenset(
+    "tail-mask guard accumulation rescale nonfinite precision overflow bounds launch-limit stride "
+    "coverage rerun sync resources semantics".split()
+)
+CATEGORIES = frozenset(
+    "resources masking bounds numerics synchronisation hazards performance".split()
+)
+_ID = re.compile(r"(RES1|MSK2|BND3|NUM4|SYN5|HAZ6|PRF7)\d\d|[A-Z]{2,5}\d{3}")
+_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+
+
+class Sample(NamedTuple):
+    """A piece of PTX that documents and tests a rule.
+
+    `code` is a whole module, or a kernel body (then a `.version 8.0`, `.target sm_80`,
+    one-kernel module is put around it). A line that must be reported ends in `//~ RULE`.
+    `metadata` stands for the .json beside a Triton kernel (`num_warps`, `shared`).
+    """
+
+    title: str
+    code: str
+    metadata: dict[str, int] = {}  # noqa: RUF012
+
+
+class Note(NamedTuple):
+    """A further place of a hit: an instruction and what happens there."""
+
+    message: str
+    at: Instr
+
+
+class Hit(NamedTuple):
+    """What a rule reports about one instruction, or about the kernel when `at` is None.
+
+    `severity` overrides the rule's own. `key` enters the fingerprint: choose what survives
+    renumbered registers and moved lines; empty takes the message.
+    """
+
+    message: str
+    at: Instr | None = None
+    related: tuple[Note, ...] = ()
+    breaks_when: str = ""
+    help: str = ""
+    severity: str = ""
+    key: str = ""
+    exact: bool = True
+
+
+class Verdict(NamedTuple):
+    """A rule's word on a property it checked: `proved`, `refuted` or `open`."""
+
+    status: str
+    reason: str
+    at: Instr | None = None
+    suggest: dict[str, list[int]] = {}  # noqa: RUF012
+    assumes: tuple[str, ...] = ()
+
+
+class Rule:
+    """Base of all rules.
+
+    `severity` error | warning | note; `confidence` high | medium | low; `category` and `family`
+    from the two vocabularies; `needs` the analyses it reads; `why` and `fix` are whole sentences
+    for people; `bad` and `good` samples; `refs` URLs. `preview` rules run only when selected by
+    name. `kernels_only` rules skip `.func`.
+    """
+
+    id: ClassVar[str]
+    name: ClassVar[str]
+    severity: ClassVar[str]
+    confidence: ClassVar[str]
+    category: ClassVar[str]
+    family: ClassVar[str]
+    levels: ClassVar[tuple[str, ...]] = ("ptx",)
+    needs: ClassVar[tuple[type[Analysis[Any]], ...]] = ()
+    summary: ClassVar[str]
+    why: ClassVar[str]
+    fix: ClassVar[str]
+    bad: ClassVar[tuple[Sample, ...]]
+    good: ClassVar[tuple[Sample, ...]]
+    refs: ClassVar[tuple[str, ...]] = ()
+    preview: ClassVar[bool] = False
+    kernels_only: ClassVar[bool] = True
+
+    def check(self, fn: Function, facts: Facts) -> Iterator[Hit | Verdict]:
+        """Yield what is wrong in this function, and verdicts on what was checked."""
+        raise NotImplementedError
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        faults = _faults(cls)
+        if faults:
+            raise TypeError(f"rule {cls.__module__}.{cls.__name__}: " + "; ".join(faults))
+
+
+def _faults(cls: type[Rule]) -> list[str]:
+    """Everything wrong with a rule's metadata."""
+    required = "id name severity confidence category family summary why fix bad good".split()
+    faults = [f"`{field}` is missing" for field in required if not hasattr(cls, field)]
+    if faults:
+        return faults
+    if not _ID.fullmatch(cls.id):
+        faults.append(f"id {cls.id!r} is not of the form ABC123")
+    if not _NAME.fullmatch(cls.name):
+        faults.append(f"name {cls.name!r} is not kebab-case")
+    for field, allowed in (
+        ("severity", {"error", "warning", "note"}),
+        ("confidence", {"high", "medium", "low"}),
+        ("category", CATEGORIES),
+        ("family", FAMILIES),
+    ):
+        if getattr(cls, field) not in allowed:
+            faults.append(f"{field} {getattr(cls, field)!r} is none of {sorted(allowed)}")
+    if not cls.bad or not cls.good:
+        faults.append("`bad` and `good` need at least one sample each")
+    faults += [
+        f"bad sample {sample.title!r} marks no line with //~ {cls.id}"
+        for sample in cls.bad
+        if f"//~ {cls.id}" not in sample.code
+    ]
+    return faults
