@@ -32,6 +32,7 @@ _SOURCES = """\
   `cuOccupancyMaxActiveBlocksPerMultiprocessor`, which the tests replay.
 
 sm_107 is a known target without limits: the published headers disagree on its shared memory.
+The barriers of sm_103 follow CUDA 13.5; the header of 13.1 gives 64.
 
 [guide]: https://docs.nvidia.com/cuda/cuda-programming-guide/05-appendices/compute-capabilities.html
 [ptx]: https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#release-notes
