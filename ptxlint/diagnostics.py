@@ -61,3 +61,7 @@ class Finding(NamedTuple):
     """All architectures on which this same finding was met, filled when findings are merged."""
     paths: tuple[str, ...] = ()
     """All files in which this same finding was met, filled when findings are merged."""
+    label: str = ""
+    """What stands at `place` itself, in a few words: printed after the caret."""
+    occurrences: tuple[Place, ...] = ()
+    """Every further place where this same finding was met, filled when findings are merged."""

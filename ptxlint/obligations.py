@@ -26,3 +26,5 @@ class Obligation(NamedTuple):
     suggest: dict[str, list[int]] = {}  # noqa: RUF012
     assumes: tuple[str, ...] = ()
     evidence: dict[str, Any] | None = None
+    archs: tuple[str, ...] = ()
+    """All architectures with this same verdict, filled when verdicts are merged."""

@@ -50,7 +50,8 @@ class Hit(NamedTuple):
     """What a rule reports about one instruction, or about the kernel when `at` is None.
 
     `severity` overrides the rule's own. `key` enters the fingerprint: choose what survives
-    renumbered registers and moved lines; empty takes the message.
+    renumbered registers and moved lines; empty takes the message. `label` says in a few words
+    what stands at the instruction itself; it is printed after the caret.
     """
 
     message: str
@@ -61,6 +62,7 @@ class Hit(NamedTuple):
     severity: str = ""
     key: str = ""
     exact: bool = True
+    label: str = ""
 
 
 class Verdict(NamedTuple):
