@@ -10,13 +10,14 @@ from ptxlint.ir.function import Function, Prototype
 from ptxlint.ir.instruction import Instr
 from ptxlint.ir.operand import Label, Symbol
 
-_LEAVES = frozenset({"return", "exit", "trap", "noreturn"})
+_LEAVES = frozenset({"return", "exit", "trap", "noreturn", "abort"})
+_ASSERTION_HANDLER = "__assertfail"
 
 
 class _Ending(NamedTuple):
     """How a block ends: the instruction, its kind, and where it may jump (instruction indices).
 
-    `kind` is a terminator kind of the opcode table, or `noreturn`.
+    `kind` is a terminator kind of the opcode table, or `noreturn`, or `abort`.
     """
 
     instr: Instr
@@ -59,8 +60,9 @@ def _endings(fn: Function, noreturn: frozenset[str]) -> list[_Ending]:
         kind = row.terminator
         if kind:
             endings.append(_Ending(instr, kind, targets.of(instr, kind)))
-        elif silent and row.is_call and _never_returns(instr, silent):
-            endings.append(_Ending(instr, "noreturn", ()))
+        elif silent and row.is_call and (names := _named(instr) & silent):
+            aborts = _ASSERTION_HANDLER in names
+            endings.append(_Ending(instr, "abort" if aborts else "noreturn", ()))
     return endings
 
 
@@ -79,11 +81,12 @@ def _silent_names(fn: Function, noreturn: frozenset[str]) -> frozenset[str]:
     return noreturn | prototypes | tables
 
 
-def _never_returns(call: Instr, silent: frozenset[str]) -> bool:
-    """True if a call's callee, prototype or table is among these names."""
-    return any(
-        type(atom) is Symbol and atom.name in silent and atom.kind not in ("param", "variable")
+def _named(call: Instr) -> frozenset[str]:
+    """What a call names as its callee, prototype or table."""
+    return frozenset(
+        atom.name
         for atom in call.args
+        if type(atom) is Symbol and atom.kind not in ("param", "variable")
     )
 
 

@@ -23,8 +23,9 @@ class Block:
     `succs` lists each successor once, the fallthrough last. `preds` lists each predecessor once;
     a reachable block lists reachable predecessors only, so dead code never flows into live code.
     `leave` says how control leaves the function at the end of this block: "" (it does not),
-    `return`, `exit`, `trap`, `noreturn` (a call that never comes back) or `end` (the last
-    instruction is passed). With a guarded terminator a block can both leave and go on.
+    `return`, `exit`, `trap`, `noreturn` (a call that never comes back), `abort` (such a call of
+    CUDA's assertion handler, which ends the grid as a trap does) or `end` (the last instruction is
+    passed). With a guarded terminator a block can both leave and go on.
 
     When the terminator is guarded, `condition` is its predicate and the value under which it
     acts, and `fallthrough` the block that follows when it does not. `condition` is None when the
@@ -110,7 +111,9 @@ class Cfg:
         if block.start == block.end:
             return None
         last = self.function.instrs[block.end - 1]
-        return last if last.shape.row.terminator or block.leave == "noreturn" else None
+        if last.shape.row.terminator or block.leave in ("noreturn", "abort"):
+            return last
+        return None
 
     def edges_from(self, block: Block) -> list[int]:
         """The targets of a block's out-edges, `EXIT` among them if control can leave here."""
