@@ -1,0 +1,706 @@
+"""From statements to the IR: scopes, names, functions, locations.
+
+Both parsers feed this one builder, so that they cannot differ in anything but how they split the
+text.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from typing import Any, Final
+
+from ptxlint.frontends.ptx.template import Statement, Template
+from ptxlint.ir.function import (
+    Function,
+    Pragma,
+    Prototype,
+    RegisterDeclaration,
+    ScopeClose,
+    ScopeOpen,
+    TargetList,
+    Variable,
+)
+from ptxlint.ir.instruction import Instr
+from ptxlint.ir.literal import parse_literal
+from ptxlint.ir.module import Alias, DwarfLine, FileEntry, GlobalDeclaration, Module, Section
+from ptxlint.ir.operand import (
+    Atom,
+    Immediate,
+    Label,
+    Operand,
+    Register,
+    SpecialRegister,
+    Symbol,
+)
+from ptxlint.ir.pattern import fold, instantiate
+from ptxlint.ir.shape import build_shape
+from ptxlint.ir.types import FUNDAMENTAL
+from ptxlint.source import Loc, Problem, SourceText
+
+MAX_PROBLEMS: Final = 200
+"""Past this many faults a text is given up: it is no PTX, and more lines help nobody."""
+
+_SPECIAL: Final = re.compile(
+    r"%(?:tid|ntid|laneid|warpid|nwarpid|ctaid|nctaid|smid|nsmid|gridid|is_explicit_cluster"
+    r"|clusterid|nclusterid|cluster_ctaid|cluster_nctaid|cluster_ctarank|cluster_nctarank"
+    r"|lanemask_(?:eq|le|lt|ge|gt)|clock|clock_hi|clock64|pm[0-7](?:_64)?|envreg[0-9]{1,2}"
+    r"|globaltimer|globaltimer_lo|globaltimer_hi|reserved_smem_offset_\w+|total_smem_size"
+    r"|aggr_smem_size|dynamic_smem_size|current_graph_exec)"
+)
+_RANGED: Final = re.compile(r"(.*?[^0-9]|)(0|[1-9][0-9]*)")
+_INLINE_ASM: Final = re.compile(r"//\s*(begin|end) inline asm\b")
+_LINKAGE: Final = frozenset({".visible", ".extern", ".weak", ".common"})
+_SPACES: Final = {".global", ".const", ".shared", ".local", ".param", ".tex", ".reg", ".sreg"}
+_ABSENT: Final = object()
+
+
+class _Environment(dict[str, Atom]):
+    """Names visible at the current point of a function; literals are kept here too."""
+
+    __slots__ = ("builder",)
+
+    def __init__(self, builder: ModuleBuilder) -> None:
+        super().__init__()
+        self.builder = builder
+
+    def __missing__(self, name: str) -> Atom:
+        return self.builder.resolve(name)
+
+
+class _Scope:
+    """One `{}` block: what it hides, its register ranges and its labels."""
+
+    __slots__ = ("declared", "hidden", "number", "offset", "pending", "ranges")
+
+    def __init__(self, number: int, offset: int) -> None:
+        self.number = number
+        self.offset = offset
+        self.hidden: list[tuple[str, object]] = []
+        self.ranges: dict[str, tuple[int, str, int]] = {}
+        self.declared: set[str] = set()
+        self.pending: dict[str, list[Label]] = {}
+
+
+class ModuleBuilder:
+    """Receives statements in text order and builds the module."""
+
+    def __init__(self, source: SourceText) -> None:
+        self.module = Module(source)
+        self.text = source.text
+        self.function: Function | None = None
+        self._symbols: dict[str, Symbol] = {}
+        self._literals: dict[str, Immediate] = {}
+        self._environment = _Environment(self)
+        self._scopes: list[_Scope] = []
+        self._scope_count = 0
+        self._loc: Loc | None = None
+        self._locs: dict[tuple[int, int, int], Loc] = {}
+        self._offset = 0
+        self._asm = _inline_asm_bounds(source.text)
+        self._functions: dict[str, Function] = {}
+        self._waiting_label: Label | None = None
+
+    # Faults -----------------------------------------------------------------------------------
+    @property
+    def full(self) -> bool:
+        """True once so many faults were met that going on is of no use."""
+        return len(self.module.problems) >= MAX_PROBLEMS
+
+    def problem(self, offset: int, message: str, hint: str = "", code: str = "syntax") -> None:
+        """Record a fault of the input."""
+        if not self.full:
+            self.module.problems.append(Problem(offset, message, hint, code))
+
+    def _find(self, name: str) -> int:
+        """Where the name stands in the statement that is being built."""
+        pattern = r"(?<![A-Za-z0-9_$%])" + re.escape(name) + r"(?![A-Za-z0-9_$])"
+        match = re.compile(pattern).search(self.text, self._offset, self._offset + 100_000)
+        return match.start() if match else self._offset
+
+    # Names ------------------------------------------------------------------------------------
+    def resolve(self, name: str) -> Atom:
+        """What a name means here, when the environment does not hold it yet."""
+        first = name[0]
+        if first.isdigit() or first == ".":
+            literal = self._literals.get(name)
+            if literal is None:
+                literal = self._literals[name] = parse_literal(name)
+            self._environment[name] = literal
+            return literal
+        register = self._ranged(name)
+        if register is not None:
+            return register
+        symbol = self._symbols.get(name)
+        if symbol is not None:
+            return symbol
+        if name == "WARP_SZ" or (first == "%" and _SPECIAL.fullmatch(name)):
+            special = self._environment[name] = SpecialRegister(name)
+            return special
+        return self._pending_label(name)
+
+    def _ranged(self, name: str) -> Register | None:
+        """A register of a `%r<n>` declaration, made when it is first met."""
+        match = _RANGED.fullmatch(name)
+        if match is None:
+            return None
+        prefix, number = match[1], int(match[2])
+        for scope in reversed(self._scopes):
+            entry = scope.ranges.get(prefix)
+            if entry is not None and number < entry[0]:
+                return self._add_register(name, entry[1], entry[2], scope)
+            if prefix != match[1]:
+                break
+        return self._ranged_with_digits(name)
+
+    def _ranged_with_digits(self, name: str) -> Register | None:
+        """`.reg .b32 x1<4>` declares x10 … x13: a prefix may end in digits."""
+        for cut in range(len(name) - 1, 0, -1):
+            if not name[cut].isdigit():
+                return None
+            prefix, digits = name[:cut], name[cut:]
+            if len(digits) > 1 and digits[0] == "0":
+                continue
+            for scope in reversed(self._scopes):
+                entry = scope.ranges.get(prefix)
+                if entry is not None and int(digits) < entry[0]:
+                    return self._add_register(name, entry[1], entry[2], scope)
+        return None
+
+    def _add_register(self, name: str, type_name: str, vector: int, scope: _Scope) -> Register:
+        function = self.function
+        assert function is not None
+        registers = function.registers
+        register = Register(
+            name, type_name, len(registers), scope.number, self._offset, vector
+        )
+        registers.append(register)
+        self._bind(name, register, scope)
+        return register
+
+    def _bind(self, name: str, atom: Atom, scope: _Scope) -> None:
+        environment = self._environment
+        scope.hidden.append((name, environment.get(name, _ABSENT)))
+        environment[name] = atom
+
+    def _pending_label(self, name: str) -> Label:
+        """A name not declared so far: a label that comes later, or nothing at all."""
+        scope = self._scopes[-1]
+        label = Label(name, self._offset, scope.number, -1)
+        scope.pending.setdefault(name, []).append(label)
+        self._bind(name, label, scope)
+        return label
+
+    # Instructions (the hot path) --------------------------------------------------------------
+    def instruction(self, template: Template, slots: list[str], offset: int) -> None:
+        """Append an instruction; `slots` hold the guard's name first if there is a guard."""
+        function = self.function
+        if function is None:
+            self.problem(offset, "an instruction outside any function", code="structure")
+            return
+        self._offset = offset
+        args = tuple(map(self._environment.__getitem__, slots))
+        kinds = tuple(map(type, args))
+        shape = template.shapes.get(kinds)
+        if shape is None:
+            guard, mnemonic, extra, patterns = template.payload
+            shape = template.shapes[kinds] = build_shape(
+                guard, mnemonic, extra, patterns, kinds
+            )
+        instrs = function.instrs
+        instr = Instr(shape, args, len(instrs), offset, self._loc)
+        instrs.append(instr)
+        function.items.append(instr)
+
+    # Statements -------------------------------------------------------------------------------
+    def statement(self, statement: Statement) -> None:
+        """Take in a statement of any other kind (or an instruction)."""
+        self._offset = statement.offset
+        template = statement.template
+        if template.kind == "instruction":
+            self.instruction(template, list(statement.slots), statement.offset)
+            return
+        getattr(self, "_on_" + template.kind)(statement, template.payload)
+
+    def label(self, name: str, offset: int) -> None:
+        """Define a label at this point."""
+        function = self.function
+        if function is None:
+            return
+        scope = self._scopes[-1]
+        if name in scope.declared:
+            self.problem(
+                offset, f"`{name}` is defined twice in this block", code="duplicate",
+                hint="rename one of the two",
+            )  # fmt: skip
+            return
+        scope.declared.add(name)
+        target = len(function.instrs)
+        label = Label(name, offset, scope.number, target)
+        for waiting in scope.pending.pop(name, ()):
+            waiting.target = target
+            waiting.scope = scope.number
+        self._bind(name, label, scope)
+        function.labels.append(label)
+        function.items.append(label)
+        self._waiting_label = label
+
+    def open_scope(self, offset: int) -> None:
+        """`{` inside a body."""
+        self._scope_count += 1
+        self._scopes.append(_Scope(self._scope_count, offset))
+        if self.function is not None:
+            self.function.items.append(ScopeOpen(self._scope_count, offset))
+
+    def close_scope(self, offset: int) -> None:
+        """`}` inside a body: names of the block are forgotten, open labels move outwards."""
+        scope = self._leave()
+        if self.function is not None:
+            self.function.items.append(ScopeClose(scope.number, offset))
+        outer = self._scopes[-1]
+        for name, labels in scope.pending.items():
+            known = self._environment.get(name)
+            if isinstance(known, Label) and known.target >= 0:
+                for label in labels:
+                    label.target, label.scope = known.target, known.scope
+            else:
+                outer.pending.setdefault(name, []).extend(labels)
+
+    def _leave(self) -> _Scope:
+        scope = self._scopes.pop()
+        environment = self._environment
+        for name, old in reversed(scope.hidden):
+            if old is _ABSENT:
+                environment.pop(name, None)
+            else:
+                environment[name] = old  # type: ignore[assignment]
+        return scope
+
+    def loc(
+        self,
+        file: int,
+        line: int,
+        column: int,
+        offset: int,
+        function_name: str = "",
+        function_offset: int = 0,
+        inlined: tuple[int, int, int] | None = None,
+    ) -> None:
+        """A `.loc`. Inside inline assembly it is recorded but does not move the location: there
+        the producer counts lines of the assembly text, not of the program (measured)."""
+        parent = None
+        if inlined is not None:
+            parent = self._locs.get(inlined) or Loc(*inlined, offset)
+        loc = Loc(file, line, column, offset, function_name, function_offset, parent)
+        if self.function is None:
+            self.module.items.append(loc)
+            return
+        self.function.items.append(loc)
+        if not self._in_inline_asm(offset):
+            self._loc = loc
+            self._locs[file, line, column] = loc
+
+    def _in_inline_asm(self, offset: int) -> bool:
+        return bisect_right(self._asm, offset) % 2 == 1
+
+    def _on_label(self, statement: Statement, payload: Any) -> None:
+        self.label(statement.slots[0], statement.offset)
+
+    def _on_loc(self, statement: Statement, payload: Any) -> None:
+        slots = statement.slots
+        file, line, column = (parse_literal(s).value for s in slots[:3])
+        if len(slots) == 3:
+            self.loc(file, line, column, statement.offset)
+            return
+        literal = payload[0]
+        middle = slots[3:-3]
+        name = literal or middle[0]
+        plus = middle[0 if literal else 1 :]
+        a, b, c = (parse_literal(s).value for s in slots[-3:])
+        shift = parse_literal(plus[0]).value if plus else 0
+        self.loc(file, line, column, statement.offset, name, shift, (a, b, c))
+
+    def _on_version(self, statement: Statement, payload: Any) -> None:
+        major, _, minor = statement.slots[0].partition(".")
+        if not (major.isdigit() and minor.isdigit()):
+            self.problem(statement.offset, f"`{statement.slots[0]}` is no PTX version", code="version")
+            return
+        self.module.version = (int(major), int(minor))
+
+    def _on_target(self, statement: Statement, payload: Any) -> None:
+        if not self.module.targets:
+            self.module.targets = statement.slots
+
+    def _on_address_size(self, statement: Statement, payload: Any) -> None:
+        self.module.address_size = parse_literal(statement.slots[0]).value
+
+    def _on_file(self, statement: Statement, payload: Any) -> None:
+        slots = statement.slots
+        extra = [parse_literal(s).value for s in slots[2:]]
+        index = parse_literal(slots[0]).value
+        entry = FileEntry(
+            index,
+            slots[1][1:-1],
+            extra[0] if extra else None,
+            extra[1] if extra else None,
+            statement.offset,
+        )
+        self.module.files[index] = entry
+        self.module.items.append(entry)
+
+    def _on_pragma(self, statement: Statement, payload: Any) -> None:
+        pragma = Pragma(tuple(s[1:-1] for s in statement.slots), statement.offset)
+        if self.function is None:
+            self.module.items.append(pragma)
+        else:
+            self.function.items.append(pragma)
+
+    def _on_alias(self, statement: Statement, payload: Any) -> None:
+        name, target = statement.slots
+        self.module.items.append(Alias(name, target, statement.offset))
+        self._symbols[name] = Symbol(name, "function")
+
+    def _on_targets(self, statement: Statement, payload: Any) -> None:
+        label = self._take_waiting_label()
+        function = self.function
+        if label is None or function is None:
+            self.problem(statement.offset, f"`.{payload[0]}` needs a label in front", code="label")
+            return
+        entry = TargetList(label.name, payload[0], statement.slots, label.offset)
+        function.targets[label.name] = entry
+        function.items.append(entry)
+        self._name_list(label.name, "targets")
+        if payload[0] == "branchtargets":
+            for slot in statement.slots:
+                self._environment[slot]
+
+    def _name_list(self, name: str, kind: str) -> None:
+        """A label that named a target list or prototype is a symbol, not a place in the code."""
+        self._bind(name, Symbol(name, kind), self._scopes[-1])
+
+    def _take_waiting_label(self) -> Label | None:
+        """The label just defined, withdrawn from the code: it names what follows it."""
+        label, function = self._waiting_label, self.function
+        self._waiting_label = None
+        if label is None or function is None or not function.items:
+            return None
+        if function.items[-1] is not label:
+            return None
+        function.items.pop()
+        function.labels.remove(label)
+        return label
+
+    def prototype(self, node: Any) -> None:
+        """A `.callprototype`; its name is the label in front."""
+        label = self._take_waiting_label()
+        function = self.function
+        if label is None or function is None:
+            return
+        function.items.append(
+            Prototype(
+                label.name,
+                tuple(self._variable_of_param(p) for p in node.returns),
+                tuple(self._variable_of_param(p) for p in node.params),
+                tuple((d.template.payload[0], d.slots) for d in node.directives),
+                label.offset,
+            )
+        )
+        self._name_list(label.name, "prototype")
+
+    def section(self, name: str, start: int, end: int, offset: int) -> None:
+        """A `.section`; its text stays where it is."""
+        self.module.items.append(Section(name, start, end, offset))
+
+    def dwarf(self, text: str, offset: int) -> None:
+        """An `@@DWARF` line."""
+        self.module.items.append(DwarfLine(text, offset))
+
+    # Declarations -----------------------------------------------------------------------------
+    def _on_register(self, statement: Statement, payload: Any) -> None:
+        mods, names = payload
+        vector, kind = _register_type(mods)
+        if kind is None:
+            spelled = " ".join("." + m for m in mods)
+            self.problem(
+                statement.offset, f"`{spelled}` is no register type", code="type",
+                hint="registers are .pred, .b/.u/.s with 8 to 64 bits, .b128, .f16, .f16x2, .f32, .f64",
+            )  # fmt: skip
+            kind = "b32"
+        function = self.function
+        if function is None:
+            self.problem(statement.offset, "`.reg` outside any function", code="structure")
+            return
+        scope = self._scopes[-1]
+        written: list[tuple[str, int]] = []
+        for name_slot, count_slot in names:
+            name = statement.slots[name_slot]
+            offset = statement.offsets[name_slot] if statement.offsets else statement.offset
+            count = 0 if count_slot < 0 else parse_literal(statement.slots[count_slot]).value
+            written.append((name, count))
+            self._declare_register(name, count if count_slot >= 0 else None, kind, vector, scope, offset)
+        function.items.append(RegisterDeclaration(kind, vector, tuple(written), statement.offset))
+
+    def _declare_register(
+        self, name: str, count: int | None, kind: str, vector: int, scope: _Scope, offset: int
+    ) -> None:
+        key = name if count is None else f"{name}<"
+        if key in scope.declared or (count is None and self._in_range(name, scope)):
+            self.problem(
+                offset, f"register `{name}` is declared twice in this block", code="duplicate",
+                hint="rename one of the two",
+            )  # fmt: skip
+            return
+        scope.declared.add(key)
+        if count is not None:
+            scope.ranges[name] = (count, kind, vector)
+            self._forget_outer(name, count, scope)
+            return
+        function = self.function
+        assert function is not None
+        register = Register(name, kind, len(function.registers), scope.number, offset, vector)
+        function.registers.append(register)
+        self._bind(name, register, scope)
+
+    def _in_range(self, name: str, scope: _Scope) -> bool:
+        match = _RANGED.fullmatch(name)
+        if match is None:
+            return False
+        entry = scope.ranges.get(match[1])
+        return entry is not None and int(match[2]) < entry[0]
+
+    def _forget_outer(self, prefix: str, count: int, scope: _Scope) -> None:
+        """An inner range hides names of outer scopes that were resolved before."""
+        if len(self._scopes) < 2:
+            return
+        length = len(prefix)
+        for name, atom in list(self._environment.items()):
+            if (
+                name.startswith(prefix)
+                and name[length:].isdigit()
+                and int(name[length:]) < count
+                and isinstance(atom, Register)
+                and atom.scope != scope.number
+            ):
+                scope.hidden.append((name, atom))
+                del self._environment[name]
+
+    def _on_variable(self, statement: Statement, payload: Any) -> None:
+        specs, declarators = payload
+        made = [self._variable(statement, specs, d) for d in declarators]
+        if self.function is None:
+            self.module.items.append(GlobalDeclaration(tuple(made), statement.offset))
+        for variable in made:
+            self._declare_variable(variable)
+
+    def _declare_variable(self, variable: Variable) -> None:
+        name = variable.name
+        symbol = Symbol(name, "param" if variable.space == "param" else "variable")
+        function = self.function
+        if function is None:
+            old = self.module.variables.get(name)
+            if old is not None and not {"extern", "common", "weak"} & {*old.linkage, *variable.linkage}:
+                self.problem(variable.offset, f"`{name}` is declared twice", code="duplicate")
+            self.module.variables[name] = variable
+            self._symbols[name] = symbol
+            return
+        scope = self._scopes[-1]
+        if name in scope.declared:
+            self.problem(
+                variable.offset, f"`{name}` is declared twice in this block", code="duplicate"
+            )
+        scope.declared.add(name)
+        function.variables.append(variable)
+        function.items.append(variable)
+        self._bind(name, symbol, scope)
+
+    def _variable(self, statement: Statement, specs: Any, declarator: Any) -> Variable:
+        name_slot, extents, initializer = declarator
+        slots = statement.slots
+        name = slots[name_slot] if name_slot >= 0 else "_"
+        offsets = statement.offsets
+        offset = offsets[name_slot] if offsets and name_slot >= 0 else statement.offset
+        space, kind, vector, align = "", "", 1, 0
+        linkage: list[str] = []
+        attributes: list[str] = []
+        for spec in specs:
+            if spec[0] == "align":
+                align = parse_literal(slots[spec[1]]).value
+            elif spec[0] == "attributes":
+                attributes += [_attribute(a, self._atoms(slots)) for a in spec[1:]]
+            elif spec[1] in _LINKAGE:
+                linkage.append(spec[1][1:])
+            elif spec[1] in _SPACES and not space:
+                space = spec[1][1:]
+            elif spec[1] in (".v2", ".v4", ".v8"):
+                vector = int(spec[1][2:])
+            elif not kind and spec[1] not in _SPACES and spec[1] not in (".ptr", ".surf"):
+                kind = spec[1][1:]
+            else:
+                attributes.append(spec[1][1:])
+        atoms = self._atoms(slots)
+        dims = tuple(None if e[0] is None else fold(instantiate(e[0], atoms)) for e in extents)
+        value = None if initializer is None else _initializer(initializer, atoms)
+        if space != "reg" and not kind:
+            self.problem(offset, f"`{name}` is declared without a type", code="type")
+        return Variable(
+            name, space, kind or "b8", dims, align, vector,
+            tuple(linkage), tuple(attributes), value, offset,
+        )  # fmt: skip
+
+    def _atoms(self, slots: tuple[str, ...]) -> tuple[Atom, ...]:
+        """Slot values of a declaration: literals and symbols only."""
+        return tuple(
+            parse_literal(s)
+            if s[0].isdigit() or (s[0] == "." and s[1:2].isdigit())
+            else self._symbols.get(s) or Symbol(s, "unknown")
+            for s in slots
+        )
+
+    def _variable_of_param(self, statement: Statement) -> Variable:
+        specs, declarator = statement.template.payload
+        return self._variable(statement, specs, declarator)
+
+    # Functions --------------------------------------------------------------------------------
+    def begin_function(
+        self,
+        linkage: Statement,
+        returns: tuple[Statement, ...],
+        name: str,
+        offset: int,
+        params: tuple[Statement, ...],
+        directives: tuple[Statement, ...],
+    ) -> None:
+        """A function header; `body` or `end_function` follows."""
+        specs, kind = linkage.template.payload
+        links = tuple(s[1][1:] for s in specs if s[0] == "m")
+        header: dict[str, tuple[int | str, ...]] = {}
+        pragmas: list[str] = []
+        for directive in directives:
+            if directive.template.kind == "pragma":
+                pragmas += [s[1:-1] for s in directive.slots]
+            else:
+                header[directive.template.payload[0]] = tuple(
+                    parse_literal(s).value if s[0].isdigit() else s for s in directive.slots
+                )
+        function = Function(
+            name,
+            kind,
+            links,
+            tuple(self._variable_of_param(p) for p in params),
+            tuple(self._variable_of_param(p) for p in returns),
+            header,
+            tuple(pragmas),
+            offset,
+        )
+        self._symbols[name] = Symbol(name, "function")
+        self.module.items.append(function)
+        self.module.functions.append(function)
+        self.function = function
+        self._loc = None
+        self._locs = {}
+        self._waiting_label = None
+
+    def open_body(self, offset: int) -> None:
+        """The `{` that starts a body."""
+        function = self.function
+        assert function is not None
+        known = self._functions.get(function.name)
+        if known is not None:
+            self.problem(
+                function.offset, f"`{function.name}` is defined twice", code="duplicate",
+                hint="rename one of the two",
+            )  # fmt: skip
+        self._functions[function.name] = function
+        function.is_declaration = False
+        self._environment.clear()
+        self._scope_count = 0
+        scope = _Scope(0, offset)
+        self._scopes = [scope]
+        for variable in (*function.returns, *function.params):
+            if variable.name == "_":
+                continue
+            if variable.name in scope.declared:
+                self.problem(
+                    variable.offset, f"parameter `{variable.name}` is declared twice",
+                    code="duplicate",
+                )  # fmt: skip
+                continue
+            scope.declared.add(variable.name)
+            if variable.space == "reg":
+                self._add_register(variable.name, variable.type, variable.vector, scope)
+            else:
+                self._bind(variable.name, Symbol(variable.name, "param"), scope)
+
+    def end_function(self, offset: int) -> None:
+        """The end of a body, or the `;` of a declaration."""
+        function = self.function
+        assert function is not None
+        function.end_offset = offset
+        while len(self._scopes) > 1:
+            self.close_scope(offset)
+        if self._scopes:
+            scope = self._leave()
+            for name, labels in scope.pending.items():
+                self._undeclared(name, labels)
+        self._scopes = []
+        self.function = None
+        self._loc = None
+
+    def finish(self) -> None:
+        """The end of the text: problems in text order."""
+        self.module.problems.sort(key=lambda problem: problem.offset)
+
+    def _undeclared(self, name: str, labels: list[Label]) -> None:
+        """A name that nothing declares: as a label or as anything else."""
+        function = self.function
+        assert function is not None
+        first = min(labels, key=lambda label: label.offset)
+        self._offset = first.offset
+        place = self._find(name)
+        jumps = self.text.startswith(("bra", "@", "brx"), first.offset)
+        hidden = any(label.name == name for label in function.labels)
+        if hidden:
+            self.problem(
+                place, f"label `{name}` stands in a block that cannot be jumped into", code="label",
+                hint="a branch may leave a `{}` block, not enter one",
+            )  # fmt: skip
+        elif jumps and not name.startswith("%"):
+            self.problem(place, f"label `{name}` is not defined in `{function.name}`", code="label")
+        else:
+            self.problem(
+                place, f"`{name}` is not declared", code="undeclared",
+                hint="declare it with `.reg` (or as a variable, parameter or function) before its use",
+            )  # fmt: skip
+
+
+def _register_type(mods: tuple[str, ...]) -> tuple[int, str | None]:
+    """Vector length and type of a `.reg`; None for a type that no register can have."""
+    vector = 1
+    rest = list(mods)
+    if rest and rest[0] in ("v2", "v4", "v8"):
+        vector = int(rest.pop(0)[1:])
+    if len(rest) == 1 and (rest[0] in FUNDAMENTAL or rest[0] in ("bf16", "bf16x2", "tf32", "f32x2")):
+        return vector, rest[0]
+    return vector, None
+
+
+def _attribute(attribute: Any, atoms: tuple[Atom, ...]) -> str:
+    """`.managed` or `.unified(19, 95)` as a word."""
+    name, *values = attribute
+    if not values:
+        return f"attribute:{name}"
+    return f"attribute:{name}({', '.join(str(fold(instantiate(v, atoms))) for v in values)})"
+
+
+def _initializer(pattern: Any, atoms: tuple[Atom, ...]) -> Operand:
+    return instantiate(pattern, atoms)
+
+
+def _inline_asm_bounds(text: str) -> list[int]:
+    """Offsets at which inline assembly begins and ends, in turn."""
+    bounds: list[int] = []
+    for match in _INLINE_ASM.finditer(text):
+        opens = match[1] == "begin"
+        if opens == (len(bounds) % 2 == 0):
+            bounds.append(match.start())
+    return bounds

@@ -1,0 +1,597 @@
+"""The memo parser: a regex scanner splits statements, Lark sees each statement shape once.
+
+A statement is cut into its slots (names, numbers, strings) and the rest; the rest is the key of a
+process-wide table of templates. On a miss, Lark parses that one statement, and the result becomes
+a template, provided that Lark's slots are exactly the scanner's (else the form is parsed by Lark
+each time). Common templates come with the package, so that most files never load Lark at all.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from importlib import resources
+from typing import TYPE_CHECKING, Any, Final
+from zlib import crc32
+
+from ptxlint.frontends.ptx.builder import ModuleBuilder
+from ptxlint.frontends.ptx.template import (
+    GAP,
+    NAME,
+    NUMBER,
+    SLOT,
+    STRING,
+    WORD,
+    Statement,
+    Template,
+    freeze,
+)
+
+if TYPE_CHECKING:
+    from ptxlint.frontends.ptx.reference import SyntaxFault
+
+_REST: Final = r'[^;{}"/@]*+(?:\{[^{};"/@]*+\}[^;{}"/@]*+)*+'
+
+_BODY: Final = re.compile(
+    rf"""{GAP}(?:
+      (?:@[ \t\r\n]*+(!?)[ \t\r\n]*+({NAME})[ \t\r\n]++)?({WORD})(?![ \t\r\n]*+:)({_REST});(?P<instruction>)
+    | \.loc[ \t]++([0-9]++)[ \t]++([0-9]++)[ \t]++([0-9]++)
+      (?:,[ \t]*+function_name[ \t]++({NAME})[ \t]*+(?:\+[ \t]*+([0-9]++))?[ \t]*+
+         ,[ \t]*+inlined_at[ \t]++([0-9]++)[ \t]++([0-9]++)[ \t]++([0-9]++))?
+      (?=[ \t]*+(?:\r?\n|//))(?P<loc>)
+    | ({NAME})[ \t]*+:(?!:)(?P<label>)
+    | ([{{}}])(?P<brace>)
+    | (?P<end>\Z)
+    )""",
+    re.VERBOSE | re.DOTALL,
+)
+_GAP: Final = re.compile(GAP, re.VERBOSE | re.DOTALL)
+_WHOLE: Final = re.compile(
+    rf'(?:[^;{{}}"/]|//[^\n]*+|/\*.*?\*/|/|{STRING}|\{{(?:[^{{}};"/]|//[^\n]*+|/\*.*?\*/|/|{STRING}'
+    r"|\{[^{};]*\})*+\})*+;",
+    re.DOTALL,
+)
+"""A statement up to its semicolon, comments, strings and two levels of braces inside."""
+_COMMENT: Final = re.compile(rf"{STRING}|//[^\n]*|/\*.*?\*/", re.DOTALL)
+_HEAD: Final = re.compile(r"\.[A-Za-z_][A-Za-z0-9_]*")
+_SPACED: Final = {
+    ".version": re.compile(rf"\.version{GAP}{NUMBER}", re.VERBOSE),
+    ".target": re.compile(rf"\.target{GAP}{WORD}(?:{GAP},{GAP}{WORD})*+", re.VERBOSE),
+    ".address_size": re.compile(rf"\.address_size{GAP}{NUMBER}", re.VERBOSE),
+    ".file": re.compile(
+        rf"\.file{GAP}{NUMBER}{GAP}{STRING}(?:{GAP},{GAP}{NUMBER}{GAP},{GAP}{NUMBER})?",
+        re.VERBOSE | re.DOTALL,
+    ),
+    ".loc": re.compile(
+        rf"\.loc{GAP}{NUMBER}{GAP}{NUMBER}{GAP}{NUMBER}"
+        rf"(?:{GAP},{GAP}function_name{GAP}\.?{WORD}{GAP}(?:\+{GAP}{NUMBER})?{GAP},"
+        rf"{GAP}inlined_at{GAP}{NUMBER}{GAP}{NUMBER}{GAP}{NUMBER})?",
+        re.VERBOSE,
+    ),
+}
+"""Directives that end without a semicolon, white space and comments anywhere."""
+_VALUE: Final = (
+    rf"(?:[-+~]?(?:{NUMBER}|{NAME}|\.[A-Za-z_]\w*+)(?:[ \t]*+[-+][ \t]*+(?:{NUMBER}|{NAME}))?)"
+)
+_SECTION: Final = re.compile(
+    rf"\.section{GAP}(\.[A-Za-z_]\w*+){GAP}(\{{)"
+    rf"(?:{GAP}(?:\.b(?:8|16|32|64){GAP}{_VALUE}(?:{GAP},{GAP}{_VALUE})*+|{NAME}[ \t]*+:))*+"
+    rf"{GAP}(\}})",
+    re.VERBOSE | re.DOTALL,
+)
+_SECTION_LOOSE: Final = re.compile(r'(?:[^{}"/]|//[^\n]*+|/\*.*?\*/|/|"[^"]*")*+\{'
+                                   r'(?:[^{}"/]|//[^\n]*+|/\*.*?\*/|/|"[^"]*")*+\}', re.DOTALL)
+_LINKAGE: Final = re.compile(
+    rf"(?:\.(?:visible|extern|weak|common){GAP}|\.attribute{GAP}\([^;{{}}]*?\){GAP}(?!\())*+"
+    r"\.(?:entry|func)\b",
+    re.VERBOSE,
+)
+_LIST: Final = re.compile(rf'\((?:[^()"/;{{}}]|//[^\n]*+|/\*.*?\*/|\([^()]*+\))*+\)', re.DOTALL)
+_NAMED: Final = re.compile(rf"({NAME})", re.VERBOSE)
+_DIRECTIVE: Final = re.compile(
+    rf"\.pragma{GAP}{STRING}(?:{GAP},{GAP}{STRING})*+{GAP};"
+    rf"|\.[A-Za-z_]\w*+(?:{GAP}(?:{NUMBER}|{NAME})(?:{GAP},{GAP}(?:{NUMBER}|{NAME}))*+)?",
+    re.VERBOSE | re.DOTALL,
+)
+_DWARF: Final = re.compile(r"@@[^\n]*")
+
+
+class _Memo:
+    """The process-wide table: statement shape to template, None for forms not to be memoised."""
+
+    def __init__(self) -> None:
+        self.table: dict[str, Template | None] = {}
+        self.stored: dict[str, list[Any]] | None = None
+
+    def find(self, key: str) -> Template | None:
+        """A template that was shipped with the package, turned into an object on first use."""
+        if self.stored is None:
+            self.stored = _shipped()
+        entry = self.stored.get(key)
+        if entry is None:
+            return None
+        template = self.table[key] = Template(entry[0], freeze(entry[1]))
+        return template
+
+
+_memo = _Memo()
+
+
+def grammar_stamp() -> str:
+    """Checksum of the grammar that templates must have been made with."""
+    data = resources.files("ptxlint.grammar").joinpath("ptx.lark").read_bytes()
+    return f"{crc32(data.replace(b'%c%c' % (13, 10), b'%c' % 10)):08x}"
+
+
+def _shipped() -> dict[str, list[Any]]:
+    """Templates from `ptx.templates.json`; none if it is missing, stale or damaged."""
+    try:
+        path = resources.files("ptxlint.grammar").joinpath("ptx.templates.json")
+        stored = json.loads(path.read_bytes())
+        if stored["stamp"] != grammar_stamp():
+            return {}
+        templates: dict[str, list[Any]] = stored["templates"]
+        return templates
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+
+
+def known_templates() -> dict[str, Template]:
+    """All templates met so far in this process, by key."""
+    return {key: found for key, found in _memo.table.items() if found is not None}
+
+
+def reset_memo(shipped: bool = True) -> None:
+    """Forget all templates; `shipped=False` also ignores those that come with the package."""
+    _memo.table.clear()
+    _memo.stored = None if shipped else {}
+
+
+class Scanner:
+    """Splits a text into statements and feeds the builder.
+
+    With `memo=False` every statement goes through Lark: the reference path for texts that Lark
+    cannot parse whole because something in them is wrong.
+    """
+
+    def __init__(self, builder: ModuleBuilder, memo: bool = True) -> None:
+        self.builder = builder
+        self.text = builder.text
+        self.memo = memo
+
+    def run(self) -> None:
+        """Scan the whole text."""
+        at, size = 0, len(self.text)
+        while at < size and not self.builder.full:
+            at = self._top_level(_skip(self.text, at))
+
+    # Module level -----------------------------------------------------------------------------
+    def _top_level(self, at: int) -> int:
+        """One statement at module level; returns where the next may start."""
+        text, builder = self.text, self.builder
+        if at >= len(text):
+            return at
+        char = text[at]
+        if char == ".":
+            head = _HEAD.match(text, at)
+            word = head[0] if head else "."
+            if word in _SPACED:
+                return self._spaced(word, at)
+            if word == ".section":
+                return self._section(at)
+            match = _LINKAGE.match(text, at)
+            if match is not None:
+                return self._function(match.start(), match.end())
+            return self._statement(at, "item")
+        if char == "@" and text.startswith("@@", at):
+            line = _DWARF.match(text, at)
+            assert line is not None
+            builder.dwarf(line[0].rstrip(), at)
+            return line.end()
+        if char == "}":
+            builder.problem(at, "`}` closes nothing", "remove it", "structure")
+            return at + 1
+        if char == "{":
+            builder.problem(at, "`{` opens a block outside any function", "", "structure")
+            return self._body(at + 1)
+        label = re.compile(rf"({NAME})[ \t]*+:(?!:)").match(text, at)
+        if label is not None:
+            return label.end()
+        return self._statement(at, "item")
+
+    def _spaced(self, word: str, at: int) -> int:
+        match = _SPACED[word].match(self.text, at)
+        if match is None:
+            return self._fault(at, self._line_end(at), "item")
+        self._parse(at, match.end(), "item")
+        return match.end()
+
+    def _section(self, at: int) -> int:
+        match = _SECTION.match(self.text, at)
+        if match is not None and self.memo:
+            self.builder.section(match[1], match.end(2), match.start(3), match.start(2))
+            return match.end()
+        loose = _SECTION_LOOSE.match(self.text, at)
+        if loose is None:
+            self.builder.problem(at, "this section is not closed", "add `}`", "structure")
+            return len(self.text)
+        self._parse(at, loose.end(), "item")
+        return loose.end()
+
+    def _function(self, at: int, end: int) -> int:
+        """A function from its linkage on; returns the offset behind it."""
+        text = self.text
+        linkage = self._one(at, end, "linkage")
+        here = _skip(text, end)
+        returns: tuple[Statement, ...] = ()
+        if text.startswith("(", here):
+            here, returns = self._params(here)
+        named = _NAMED.match(text, here)
+        if named is None or linkage is None:
+            if linkage is not None:
+                self.builder.problem(here, "expected the function's name")
+            return self._skip_function(here)
+        name_at = here
+        here = _skip(text, named.end())
+        params: tuple[Statement, ...] = ()
+        if text.startswith("(", here):
+            here, params = self._params(here)
+        directives: list[Statement] = []
+        while text.startswith(".", here):
+            match = _DIRECTIVE.match(text, here)
+            if match is None:
+                break
+            found = self._one(here, match.end(), "directive")
+            if found is not None:
+                directives.append(found)
+            here = _skip(text, match.end())
+        self.builder.begin_function(
+            linkage, returns, named[1], name_at, params, tuple(directives)
+        )
+        if text.startswith(";", here):
+            self.builder.end_function(here)
+            return here + 1
+        if not text.startswith("{", here):
+            what = "end of text" if here >= len(text) else f"`{text[here : here + 12].split()[0]}`"
+            self.builder.problem(here, f"unexpected {what} in a function header; expected `{{` or `;`")
+            self.builder.end_function(here)
+            return self._skip_function(here)
+        self.builder.open_body(here)
+        return self._body(here + 1)
+
+    def _skip_function(self, at: int) -> int:
+        """After a broken header: to the `;` or into the body, whichever comes first."""
+        semicolon, brace = self.text.find(";", at), self.text.find("{", at)
+        if brace >= 0 and (semicolon < 0 or brace < semicolon):
+            return self._body(brace + 1)
+        return len(self.text) if semicolon < 0 else semicolon + 1
+
+    def _params(self, at: int) -> tuple[int, tuple[Statement, ...]]:
+        """A parenthesised parameter list; returns the offset behind it."""
+        text = self.text
+        match = _LIST.match(text, at)
+        if match is None:
+            self.builder.problem(at, "this parameter list is not closed", "add `)`", "structure")
+            line_end = self._line_end(at)
+            return line_end, ()
+        found: list[Statement] = []
+        inner, close = at + 1, match.end() - 1
+        for start, stop in _split_commas(text, inner, close):
+            statement = self._one(start, stop, "param")
+            if statement is not None:
+                found.append(statement)
+        return _skip(text, match.end()), tuple(found)
+
+    # Bodies -----------------------------------------------------------------------------------
+    def _body(self, at: int) -> int:
+        """The statements of a body up to its closing brace; returns the offset behind it."""
+        text, builder = self.text, self.builder
+        match_at, split, table = _BODY.match, SLOT.split, _memo.table
+        instruction, memo = builder.instruction, self.memo
+        depth = 1
+        while not builder.full:
+            match = match_at(text, at)
+            kind = match.lastgroup if match is not None else None
+            if match is None:
+                at = self._body_other(_skip(text, at))
+            elif kind == "instruction":
+                bang, guard, word, rest = match.group(1, 2, 3, 4)
+                slots = split(rest)
+                key = (word if guard is None else f"@{bang}{word}") + "\0".join(slots[::2])
+                template = table.get(key)
+                start = match.start(3) if guard is None else text.index("@", _skip(text, at))
+                if template is None or not memo:
+                    template = self._learn(key, start, match.end()) if memo else None
+                    if template is None:
+                        at = self._parse(start, match.end(), "statement") or match.end()
+                        continue
+                del slots[::2]
+                if guard is not None:
+                    slots.insert(0, guard)
+                instruction(template, slots, start)
+                at = match.end()
+            elif kind == "loc":
+                self._loc(match)
+                at = match.end()
+            elif kind == "label":
+                builder.label(match[15], match.start(15))
+                at = match.end()
+            elif kind == "brace":
+                at = match.end()
+                if match[17] == "{":
+                    depth += 1
+                    builder.open_scope(at - 1)
+                    continue
+                depth -= 1
+                if depth == 0:
+                    return self._close(at)
+                builder.close_scope(at - 1)
+            else:
+                break
+        return self._unclosed(at)
+
+    def _close(self, at: int) -> int:
+        if self.builder.function is not None:
+            self.builder.end_function(at - 1)
+        return at
+
+    def _unclosed(self, at: int) -> int:
+        builder = self.builder
+        if builder.function is not None:
+            name = builder.function.name
+            if not builder.full:
+                builder.problem(
+                    len(self.text.rstrip()), f"the body of `{name}` is not closed", "add `}`",
+                    "structure",
+                )  # fmt: skip
+            builder.end_function(len(self.text))
+        return len(self.text)
+
+    def _loc(self, match: re.Match[str]) -> None:
+        file, line, column, name, plus, a, b, c = match.group(6, 7, 8, 9, 10, 11, 12, 13)
+        if name is None:
+            self.builder.loc(int(file), int(line), int(column), match.start(6))
+            return
+        self.builder.loc(
+            int(file), int(line), int(column), match.start(6),
+            name, int(plus) if plus else 0, (int(a), int(b), int(c)),
+        )  # fmt: skip
+
+    def _body_other(self, at: int) -> int:
+        """A statement of a body that the main pattern does not cover."""
+        text = self.text
+        if text.startswith(".", at):
+            head = _HEAD.match(text, at)
+            word = head[0] if head else "."
+            if word in _SPACED:
+                return self._spaced(word, at)
+            if word == ".section":
+                return self._section(at)
+        label = re.compile(rf"({NAME}){GAP}:(?!:)", re.VERBOSE | re.DOTALL).match(text, at)
+        if label is not None:
+            self.builder.label(label[1], at)
+            return label.end()
+        return self._statement(at, "statement")
+
+    # One statement through the memo -----------------------------------------------------------
+    def _statement(self, at: int, start: str) -> int:
+        """A statement that ends in `;`; returns the offset behind it, or behind the fault."""
+        match = _WHOLE.match(self.text, at)
+        if match is None:
+            return self._fault(at, self._resume(at), start)
+        resume = self._parse(at, match.end(), start)
+        return resume if resume is not None else match.end()
+
+    def _resume(self, at: int) -> int:
+        """Where a statement without a proper end may be given up: its line, or a brace."""
+        end = self._line_end(at)
+        for offset in range(at + 1, min(end, at + 10_000)):
+            if self.text[offset] in "{};":
+                return offset + (self.text[offset] == ";")
+        return end
+
+    def _parse(self, at: int, end: int, start: str) -> int | None:
+        """Parse text[at:end] and hand it on; an offset to resume at if it is faulty."""
+        statement = self._one(at, end, start)
+        if statement is not None:
+            self.builder.statement(statement)
+        return self._resume_at
+
+    def _one(self, at: int, end: int, start: str) -> Statement | None:
+        """The statement in text[at:end]; None if it is faulty or no plain statement."""
+        self._resume_at: int | None = None
+        piece = _without_comments(self.text[at:end])
+        if not self.memo or piece.startswith((".callprototype", ".section")):
+            return self._through_lark(piece, at, start)
+        guard, word, rest_at = _opcode_of(piece) if start == "statement" else ("", "", 0)
+        matches = list(SLOT.finditer(piece, rest_at))
+        key = start[0] + "|" + _skeleton(piece, guard, word, rest_at, matches)
+        template = _memo.table.get(key) or _memo.find(key)
+        if template is None:
+            return self._through_lark(piece, at, start, key)
+        slots = tuple(m[0] for m in matches)
+        offsets = tuple(m.start() + at for m in matches)
+        if guard:
+            slots = (guard.lstrip("@!"), *slots)
+            offsets = (at, *offsets)
+        first = at if template.kind == "instruction" else offsets[0] if offsets else at
+        return Statement(template, slots, offsets, first)
+
+    def _learn(self, key: str, at: int, end: int) -> Template | None:
+        """The template of an instruction met for the first time; None to let Lark do it."""
+        shipped = _memo.find(key)
+        if shipped is not None:
+            return shipped
+        if key in _memo.table:
+            return None
+        from ptxlint.frontends.ptx import reference
+
+        piece = self.text[at:end]
+        try:
+            parsed: Statement = reference.parse(piece, "statement")
+        except reference.SyntaxFault:
+            return None
+        guard, _, rest_at = _opcode_of(piece)
+        expected = [m.start() for m in SLOT.finditer(piece, rest_at)]
+        offsets = list(parsed.offsets[1:] if guard else parsed.offsets)
+        fits = offsets == expected and parsed.template.kind == "instruction"
+        _memo.table[key] = parsed.template if fits else None
+        return parsed.template if fits else None
+
+    def _through_lark(
+        self, piece: str, at: int, start: str, key: str | None = None
+    ) -> Statement | None:
+        from ptxlint.frontends.ptx import reference
+
+        try:
+            node = reference.parse(piece, start)
+        except reference.SyntaxFault as fault:
+            self._report(at, at + len(piece), fault)
+            return None
+        if not isinstance(node, Statement):
+            emit(self.builder, node, at)
+            return None
+        offsets = tuple(o + at for o in node.offsets)
+        statement = node._replace(offsets=offsets, offset=node.offset + at)
+        if key is not None:
+            guard, _, rest_at = _opcode_of(piece) if start == "statement" else ("", "", 0)
+            expected = [m.start() for m in SLOT.finditer(piece, rest_at)]
+            if list(node.offsets[1:] if guard else node.offsets) == expected:
+                _memo.table[key] = node.template
+        return statement
+
+    # Faults -----------------------------------------------------------------------------------
+    def _fault(self, at: int, end: int, start: str) -> int:
+        """Report what is wrong with text[at:end], which is no statement."""
+        from ptxlint.frontends.ptx import reference
+
+        piece = _without_comments(self.text[at : max(end, at + 1)])[:20_000]
+        try:
+            reference.parse(piece, start)
+        except reference.SyntaxFault as fault:
+            self._report(at, at + len(piece), fault)
+            return max(self._resume_at or 0, end, at + 1)
+        self.builder.problem(at, "this statement has no end", "add `;`")
+        return max(end, at + 1)
+
+    def _report(self, at: int, end: int, fault: SyntaxFault) -> None:
+        """Record a syntax fault; decide where to go on: at the faulty line if it starts one."""
+        place = at + fault.offset
+        self.builder.problem(min(place, len(self.text)), fault.message)
+        before = self.text[at:place]
+        if "\n" in before and not before.rpartition("\n")[2].strip() and place < end:
+            self._resume_at = place
+        else:
+            self._resume_at = end
+
+    def _line_end(self, at: int) -> int:
+        end = self.text.find("\n", at)
+        return len(self.text) if end < 0 else end
+
+
+def emit(builder: ModuleBuilder, node: Any, shift: int = 0) -> None:
+    """Hand a node of the reference parser to the builder, offsets moved by `shift`."""
+    from ptxlint.frontends.ptx import reference
+
+    if isinstance(node, Statement):
+        offsets = tuple(o + shift for o in node.offsets)
+        builder.statement(node._replace(offsets=offsets, offset=node.offset + shift))
+    elif isinstance(node, reference.SectionNode):
+        builder.section(
+            node.name, node.start + shift, node.end + shift, node.offset + shift
+        )
+    elif isinstance(node, reference.DwarfNode):
+        builder.dwarf(node.text, node.offset + shift)
+    elif isinstance(node, reference.PrototypeNode):
+        builder.prototype(node)
+    elif isinstance(node, reference.FunctionNode):
+        _emit_function(builder, node)
+
+
+def _emit_function(builder: ModuleBuilder, node: Any) -> None:
+    name: Statement = node.name
+    builder.begin_function(
+        node.linkage, node.returns, name.slots[0], name.offset, node.params, node.directives
+    )
+    if node.body is None:
+        builder.end_function(name.offset)
+        return
+    builder.open_body(node.body[0].offset)
+    depth = 0
+    for part in node.body:
+        if not hasattr(part, "text") or isinstance(part, Statement):
+            emit(builder, part)
+        elif part.text == "{":
+            depth += 1
+            if depth > 1:
+                builder.open_scope(part.offset)
+        elif depth == 1:
+            builder.end_function(part.offset)
+        else:
+            depth -= 1
+            builder.close_scope(part.offset)
+
+
+def _skip(text: str, at: int) -> int:
+    """The offset of the next character that is neither white space nor comment."""
+    match = _GAP.match(text, at)
+    assert match is not None
+    return match.end()
+
+
+def _without_comments(piece: str) -> str:
+    """The text with every comment blanked out, so that offsets stay."""
+    if "/" not in piece and "#" not in piece:
+        return piece
+    return _COMMENT.sub(
+        lambda m: m[0] if m[0][0] == '"' else re.sub(r"[^\n]", " ", m[0]), piece
+    )
+
+
+_OPCODE: Final = re.compile(rf"(@[ \t\r\n]*+!?[ \t\r\n]*+{NAME}[ \t\r\n]++)?({WORD})", re.VERBOSE)
+
+
+def _opcode_of(piece: str) -> tuple[str, str, int]:
+    """Guard (sign and name), opcode and where the operands start; empty for a directive."""
+    match = _OPCODE.match(piece)
+    if match is None:
+        return "", "", 0
+    return "".join((match[1] or "").split()), match[2], match.end()
+
+
+def _skeleton(
+    piece: str, guard: str, word: str, rest_at: int, matches: list[re.Match[str]]
+) -> str:
+    """The statement's text with its slots taken out and white space folded."""
+    sign = ("@!" if guard[1] == "!" else "@") if guard else ""
+    out, last = [sign + word], rest_at
+    for match in matches:
+        out.append(piece[last : match.start()])
+        last = match.end()
+    out.append(piece[last:])
+    return " ".join("\0".join(out).split())
+
+
+def _split_commas(text: str, at: int, end: int) -> list[tuple[int, int]]:
+    """Bounds of the comma-separated parts of text[at:end]; parentheses and brackets nest."""
+    piece = _without_comments(text[at:end])
+    parts, depth, start = [], 0, 0
+    for match in re.finditer(r"[(),\[\]{}]", piece):
+        char = match[0]
+        if char in "([{":
+            depth += 1
+        elif char in ")]}":
+            depth -= 1
+        elif depth == 0:
+            parts.append((start, match.start()))
+            start = match.end()
+    parts.append((start, len(piece)))
+    bounds = []
+    for first, last in parts:
+        inner = piece[first:last]
+        lead = len(inner) - len(inner.lstrip())
+        if inner.strip():
+            bounds.append((at + first + lead, at + first + len(inner.rstrip())))
+        elif len(parts) > 1:
+            bounds.append((at + first, at + last))
+    return bounds
