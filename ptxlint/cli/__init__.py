@@ -1,1 +1,67 @@
+"""The command line: a thin layer over `ptxlint.check`."""
 
+from __future__ import annotations
+
+import os
+import sys
+
+EXIT_FAILURE = 2
+EXIT_INTERRUPT = 130
+"""128 + SIGINT, what a shell reports for a program that Ctrl-C ended."""
+EXIT_PIPE = 141
+"""128 + SIGPIPE, what a shell reports for a program whose reader went away."""
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run a command and leave with its exit status; never shows a traceback."""
+    try:
+        code = _run(sys.argv[1:] if arguments is None else arguments)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        code = EXIT_INTERRUPT
+    except BrokenPipeError:
+        code = EXIT_PIPE
+    except OSError as error:
+        code = _output_failed(error)
+    if code in (EXIT_PIPE, EXIT_INTERRUPT):
+        _drop_output()
+    sys.exit(code)
+
+
+def _run(arguments: list[str]) -> int:
+    """The exit status of a command line."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            # A file name or message that the terminal cannot show must not end the run.
+            reconfigure(errors="backslashreplace")
+    import click
+
+    from ptxlint.cli.commands import cli
+
+    try:
+        result = cli.main(arguments, prog_name="ptxlint", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        return EXIT_FAILURE
+    except click.exceptions.Exit as exit:
+        return exit.exit_code
+    except click.Abort:
+        return EXIT_INTERRUPT
+    return result if isinstance(result, int) else 0
+
+
+def _output_failed(error: OSError) -> int:
+    """A full disk and the like: say so and fail."""
+    print(f"ptxlint: error: cannot write: {error.strerror or error}", file=sys.stderr)
+    _drop_output()
+    return EXIT_FAILURE
+
+
+def _drop_output() -> None:
+    """Let the interpreter's last flush go nowhere instead of failing again."""
+    try:
+        devnull = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(devnull, sys.stdout.fileno())
+    except (OSError, ValueError):
+        return

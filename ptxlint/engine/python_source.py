@@ -37,21 +37,19 @@ class PythonSources:
         return self._located[key]
 
     def _find(self, name: str, folder: str) -> str:
-        if _is_regular(name):
+        if is_regular(name):
             return name
         parts = [part for part in name.replace("\\", "/").split("/") if part not in ("", ".")]
         if not parts or ".." in parts or "\0" in name:
             return ""
         folders = [*_ancestors(folder), *self.roots]
-        for start in range(max(1, len(parts) - 1)):
+        for start in range(len(parts) - 1):
             tail = os.path.join(*parts[start:])
-            if len(parts) - start < 2:
-                break
             for base in folders:
-                if _is_regular(os.path.join(base, tail)):
+                if is_regular(os.path.join(base, tail)):
                     return os.path.join(base, tail)
         beside = os.path.join(folder, parts[-1])
-        return beside if _is_regular(beside) else ""
+        return beside if is_regular(beside) else ""
 
     def text(self, path: str) -> SourceText | None:
         """The text of a located file; None when it cannot be read."""
@@ -75,7 +73,8 @@ def _ancestors(folder: str) -> list[str]:
     return out
 
 
-def _is_regular(path: str) -> bool:
+def is_regular(path: str) -> bool:
+    """True for a file that can be read without waiting for anybody."""
     # Names come from the checked file: a pipe or device named there must not block us.
     try:
         return stat.S_ISREG(os.stat(path).st_mode)
@@ -93,7 +92,7 @@ def _shorten(path: str) -> str:
 
 
 def _read(path: str) -> SourceText | None:
-    if not _is_regular(path):
+    if not is_regular(path):
         return None
     try:
         with open(path, "rb") as stream:

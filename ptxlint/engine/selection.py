@@ -13,7 +13,11 @@ _EXACT = 100
 
 
 class SelectionError(Exception):
-    """A selector that matches nothing, with a suggestion in its text."""
+    """A selector that matches nothing, with a suggestion in its text; `word` is the selector."""
+
+    def __init__(self, word: str, message: str) -> None:
+        super().__init__(message)
+        self.word = word
 
 
 def enabled_rules(
@@ -30,8 +34,9 @@ def enabled_rules(
     for selector in unwanted:
         if selector.exact in FAILURES:
             raise SelectionError(
+                selector.word,
                 f"{selector.exact} cannot be ignored: it means that something asked for was not "
-                "analysed"
+                "analysed",
             )
     previews = {rule.id for rule in registry.rules.values() if rule.preview}
     enabled = set(FAILURES)
@@ -53,15 +58,17 @@ def known_identifiers(registry: Registry) -> list[str]:
 class _Selector:
     """One word of a selection, resolved against what there is."""
 
-    __slots__ = ("exact", "prefix")
+    __slots__ = ("exact", "prefix", "word")
 
     def __init__(self, word: str, registry: Registry) -> None:
+        self.word = word
         self.exact = registry.identifier(word) or ""
         self.prefix = word.upper()
         if self.exact or self.prefix == ALL:
             return
         if not word or not any(i.startswith(self.prefix) for i in known_identifiers(registry)):
-            raise SelectionError(f"no rule matches {word!r}{suggestion(word, registry)}")
+            message = f"no rule matches {word!r}{suggestion(word, registry)}"
+            raise SelectionError(word, message)
 
     def specificity(self, identifier: str) -> int:
         """How closely this selector means the rule; -1 when it does not."""

@@ -1,0 +1,82 @@
+"""Rules as text and as data, for `rule` and `rules`."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from typing import Any, TypeAlias
+
+from ptxlint.engine.pseudo import PSEUDO_RULES, PseudoRule
+from ptxlint.engine.registry import Registry
+from ptxlint.rulekit import Rule, Sample
+
+AnyRule: TypeAlias = type[Rule] | PseudoRule
+_WIDTH = 88
+
+
+def all_rules(registry: Registry) -> list[AnyRule]:
+    """Rules and pseudo-rules by identifier."""
+    return sorted([*registry.rules.values(), *PSEUDO_RULES], key=lambda rule: rule.id)
+
+
+def listing(rules: list[AnyRule]) -> str:
+    """One line a rule."""
+    return "\n".join(
+        f"{rule.id:<9}{rule.severity:<9}{rule.name:<28}{rule.summary}"
+        + (" (preview)" if rule.preview else "")
+        for rule in rules
+    )
+
+
+def explain(rule: AnyRule) -> str:
+    """All that is written down about a rule."""
+    lines = [
+        f"{rule.id} {rule.name}",
+        f"{rule.severity}, {rule.confidence} confidence, {rule.category}, family {rule.family}"
+        + (", preview: runs only when selected by name" if rule.preview else ""),
+        "",
+        *_wrapped(rule.summary),
+        "",
+        "Why:",
+        *_wrapped(rule.why),
+        "",
+        "Fix:",
+        *_wrapped(rule.fix),
+    ]
+    for title, samples in (("Reported", _samples(rule, "bad")), ("Fine", _samples(rule, "good"))):
+        for sample in samples:
+            lines += ["", f"{title}: {sample.title}", *_code(sample)]
+    if rule.refs:
+        lines += ["", "See:", *(f"  {url}" for url in rule.refs)]
+    return "\n".join(lines)
+
+
+def _samples(rule: AnyRule, field: str) -> tuple[Sample, ...]:
+    return getattr(rule, field, ())
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, _WIDTH, initial_indent="  ", subsequent_indent="  ")
+
+
+def _code(sample: Sample) -> list[str]:
+    code = textwrap.dedent(sample.code).strip("\n")
+    return [f"    {line}".rstrip() for line in code.splitlines()]
+
+
+def as_json(rules: list[AnyRule], single: bool = False) -> str:
+    """The rules as a JSON list, or one rule as an object."""
+    data = [rule_to_dict(rule) for rule in rules]
+    return json.dumps(data[0] if single else data, indent=1)
+
+
+def rule_to_dict(rule: AnyRule) -> dict[str, Any]:
+    """All that is written down about a rule, as plain data."""
+    fields = "id name severity confidence category family summary why fix preview".split()
+    out: dict[str, Any] = {field: getattr(rule, field) for field in fields}
+    out["refs"] = list(rule.refs)
+    out["levels"] = list(getattr(rule, "levels", ()))
+    out["needs"] = [analysis.name for analysis in getattr(rule, "needs", ())]
+    for field in ("bad", "good"):
+        out[field] = [{"title": s.title, "code": s.code} for s in _samples(rule, field)]
+    return out

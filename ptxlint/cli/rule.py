@@ -1,0 +1,31 @@
+"""`ptxlint rule`."""
+
+from __future__ import annotations
+
+import click
+
+from ptxlint.cli.commands import CONTEXT
+
+
+@click.command("rule", context_settings=CONTEXT)
+@click.argument("rule", metavar="[RULE]", required=False)
+@click.option(
+    "--format", "format_", type=click.Choice(["text", "json"]), default="text", show_default=True
+)
+def command(rule: str | None, format_: str) -> None:
+    """Explain a rule, named by identifier or name; all rules when none is given."""
+    from ptxlint.cli.explain import all_rules, as_json, explain
+    from ptxlint.engine.registry import default_registry
+    from ptxlint.engine.selection import suggestion
+
+    registry = default_registry()
+    rules = all_rules(registry)
+    if rule is not None:
+        identifier = registry.identifier(rule)
+        if identifier is None:
+            raise click.ClickException(f"no rule is called {rule!r}{suggestion(rule, registry)}")
+        rules = [r for r in rules if r.id == identifier]
+    if format_ == "json":
+        click.echo(as_json(rules, single=rule is not None))
+    else:
+        click.echo("\n\n".join(explain(r) for r in rules))

@@ -1,0 +1,20 @@
+"""`ptxlint rules`."""
+
+from __future__ import annotations
+
+import click
+
+from ptxlint.cli.commands import CONTEXT
+
+
+@click.command("rules", context_settings=CONTEXT)
+@click.option(
+    "--format", "format_", type=click.Choice(["text", "json"]), default="text", show_default=True
+)
+def command(format_: str) -> None:
+    """List all rules: identifier, severity, name, summary."""
+    from ptxlint.cli.explain import all_rules, as_json, listing
+    from ptxlint.engine.registry import default_registry
+
+    rules = all_rules(default_registry())
+    click.echo(as_json(rules) if format_ == "json" else listing(rules))

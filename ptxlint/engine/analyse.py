@@ -1,0 +1,392 @@
+"""The check of one file: text to module, module to facts, facts to findings."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from os.path import isabs, relpath
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from ptxlint.diagnostics import SEVERITY_ORDER, Finding, Place, Related
+from ptxlint.engine.crash import describe_crash
+from ptxlint.engine.fingerprint import Fingerprints
+from ptxlint.engine.options import Options
+from ptxlint.engine.places import Places
+from ptxlint.engine.pseudo import INPUT, INTERNAL, PARSE, PseudoRule
+from ptxlint.engine.python_source import PythonSources
+from ptxlint.engine.registry import Registry
+from ptxlint.engine.result import FileResult, KernelSummary, summarise
+from ptxlint.engine.selection import enabled_rules
+from ptxlint.engine.suppression import (
+    PythonSuppressions,
+    Suppression,
+    Suppressions,
+    ptx_suppressions,
+)
+from ptxlint.frontends.target_filter import peek_target, wanted
+from ptxlint.facts import Facts, KernelMetadata
+from ptxlint.frontends.discovery import STDIN, Found, Input, InputFault, read
+from ptxlint.frontends.triton_cache import MetadataError, load_metadata
+from ptxlint.obligations import Obligation
+from ptxlint.rulekit import Hit, Rule, Verdict
+
+if TYPE_CHECKING:
+    from ptxlint.arch import Arch
+    from ptxlint.ir.function import Function
+    from ptxlint.ir.module import Module
+    from ptxlint.source import Problem
+
+_STATUSES = frozenset({"proved", "refuted", "open"})
+
+
+class Checker:
+    """Checks files one by one under the same options; keeps nothing but read Python files."""
+
+    def __init__(self, options: Options, registry: Registry) -> None:
+        self.options = options
+        self.registry = registry
+        self.sources = PythonSources(tuple(dict.fromkeys(("", options.root))))
+        self.enabled = enabled_rules(registry, options.select, options.ignore)
+        self.rules = [r for i, r in registry.rules.items() if i in self.enabled]
+        self.path_ignores = [
+            (glob, _ignored(registry, words)) for glob, words in options.per_path_ignores
+        ]
+        self.python_suppressions = PythonSuppressions(self.sources, registry)
+
+    def check(self, item: Found) -> FileResult:
+        """Check one input; never raises for what is in it."""
+        if isinstance(item, InputFault):
+            return FileResult(item.path, (input_finding(item),))
+        text = read(item)
+        if isinstance(text, InputFault):
+            return FileResult(item.path, (input_finding(text),))
+        target = peek_target(text) if self.options.arch else ""
+        if target and not wanted(target, self.options.arch):
+            return FileResult(item.path, skipped=target)
+        return FileCheck(self, item, text).run()
+
+    def ignored_here(self, rule: str, place: Place) -> bool:
+        """True if a per-path ignore covers this rule at this place."""
+        if not self.path_ignores:
+            return False
+        paths = [place.path, *([place.source.path] if place.source else [])]
+        names = [self._relative(path) for path in paths]
+        return any(
+            rule in rules and any(fnmatchcase(name, glob) for name in names)
+            for glob, rules in self.path_ignores
+        )
+
+    def _relative(self, path: str) -> str:
+        if not self.options.root and not isabs(path):
+            return path
+        return relpath(path, self.options.root or ".").replace("\\", "/")
+
+
+def _ignored(registry: Registry, words: tuple[str, ...]) -> frozenset[str]:
+    """The rules that an `ignore` list turns off."""
+    everything = enabled_rules(registry, ("ALL", *registry.rules))
+    return everything - enabled_rules(registry, ("ALL",), words)
+
+
+class FileCheck:
+    """The state of the check of one file."""
+
+    def __init__(self, checker: Checker, item: Input, text: str) -> None:
+        self.checker = checker
+        self.path = item.path
+        self.text = text
+        self.findings: list[Finding] = []
+        self.obligations: list[Obligation] = []
+        self.kernels: list[KernelSummary] = []
+        self.seconds: dict[str, float] = {}
+        self.fingerprints = Fingerprints()
+        self.suppressions = Suppressions([])
+        self.covered: set[Suppression] = set()
+        self.crashes: dict[tuple[str, str], int] = {}
+        self.suppressed = 0
+        self.arch = ""
+
+    def run(self) -> FileResult:
+        """Parse, verify, run all rules on all functions."""
+        module = self._parse()
+        if module is not None:
+            self.arch = module.arch
+            if not wanted(module.arch, self.checker.options.arch):
+                return FileResult(self.path, skipped=module.arch)
+            self._check_module(module)
+        return FileResult(
+            self.path,
+            tuple(self.findings),
+            tuple(self.obligations),
+            tuple(self.kernels),
+            tuple(self.suppressions.comments),
+            frozenset(self.suppressions.used),
+            frozenset(self.covered),
+            self.suppressed,
+            self.text.count("\n") + 1,
+            self.seconds if self.checker.options.statistics else {},
+        )
+
+    def _parse(self) -> Module | None:
+        text = self.text
+        nul = text.find("\0")
+        if nul >= 0:
+            self._nul_bytes(nul)
+            text = text.replace("\0", " ")
+        start = perf_counter()
+        try:
+            from ptxlint.frontends.ptx import parse
+
+            return parse(text, self.path, parser=self.checker.options.parser)
+        except Exception as error:
+            self._crash(error, "the parser", Place(self.path, 1, 1), "")
+            return None
+        finally:
+            self.seconds["parse"] = perf_counter() - start
+
+    def _nul_bytes(self, at: int) -> None:
+        line = self.text.count("\n", 0, at) + 1
+        column = at - self.text.rfind("\n", 0, at)
+        count = self.text.count("\0")
+        self._add_pseudo(
+            PARSE,
+            f"{count} NUL byte{'s' if count > 1 else ''} in the text; PTX is plain ASCII",
+            Place(self.path, line, column),
+            help="remove the bytes; a string cut out of a binary often carries them at its end",
+        )
+
+    def _check_module(self, module: Module) -> None:
+        checker = self.checker
+        places = Places(module, checker.sources)
+        comments = ptx_suppressions(module.source, checker.registry)
+        comments += checker.python_suppressions.of(module)
+        self.suppressions = Suppressions(comments)
+        self._problems(module, places)
+        arch = find_arch(module.arch)
+        metadata = self._metadata()
+        kernels = module.kernels()
+        for function in module.functions:
+            if function.is_declaration:
+                continue
+            beside = metadata if _belongs(metadata, function, kernels) else None
+            if function.is_kernel:
+                line = module.source.position(function.offset).line
+                self.kernels.append(
+                    summarise(function, module.arch, self.path, line, beside)
+                )
+            facts = Facts(module, function, arch, beside)
+            self._check_function(function, facts, places)
+        self.covered = self._covered(module, places)
+
+    def _problems(self, module: Module, places: Places) -> None:
+        """Findings for the faults of the text, in text order, an opcode at most once."""
+        problems = list(module.problems)
+        start = perf_counter()
+        try:
+            from ptxlint.ir.verifier import verify
+
+            problems += verify(module)
+        except Exception as error:
+            self._crash(error, "the verifier", Place(self.path, 1, 1), "")
+        self.seconds["verify"] = perf_counter() - start
+        once: set[tuple[str, str, int]] = set()
+        for problem in sorted(problems, key=lambda p: p.offset):
+            by_opcode = problem.code == "unknown-opcode"
+            key = (problem.code, problem.message, 0 if by_opcode else problem.offset)
+            if key not in once:
+                once.add(key)
+                self._problem(problem, places)
+
+    def _problem(self, problem: Problem, places: Places) -> None:
+        place = places.at_offset(problem.offset)
+        severity = "note" if problem.note else PARSE.severity
+        self._add_pseudo(PARSE, problem.message, place, help=problem.hint, severity=severity)
+
+    def _metadata(self) -> KernelMetadata | None:
+        if self.path == STDIN:
+            return None
+        try:
+            return load_metadata(self.path)
+        except MetadataError as error:
+            message = f"the metadata beside this file cannot be used: {error}"
+            place = Place(self.path, 1, 1)
+            help = "the kernel was checked without it; correct or remove the .json"
+            self._add_pseudo(INPUT, message, place, help=help, severity="warning")
+            return None
+
+    def _check_function(self, function: Function, facts: Facts, places: Places) -> None:
+        for rule in self.checker.rules:
+            if rule.kernels_only and not function.is_kernel:
+                continue
+            start, before = perf_counter(), sum(facts.seconds.values())
+            self._run_rule(rule, function, facts, places)
+            spent = perf_counter() - start - (sum(facts.seconds.values()) - before)
+            self._spend(f"rule {rule.id}", spent)
+        for name, seconds in facts.seconds.items():
+            self._spend(f"analysis {name}", seconds)
+
+    def _spend(self, stage: str, seconds: float) -> None:
+        self.seconds[stage] = self.seconds.get(stage, 0.0) + seconds
+
+    def _run_rule(
+        self, rule: type[Rule], function: Function, facts: Facts, places: Places
+    ) -> None:
+        """Run one rule; a crash is a finding and leaves what it had yielded in place."""
+        try:
+            for said in rule().check(function, facts):
+                if isinstance(said, Hit):
+                    self._hit(rule, said, function, places)
+                elif isinstance(said, Verdict):
+                    self._verdict(rule, said, function, places)
+                else:
+                    raise TypeError(f"yielded {said!r}, which is neither a Hit nor a Verdict")
+        except Exception as error:
+            place = places.of_function(function)
+            self._crash(error, f"rule {rule.id} {rule.name}", place, function.name, places)
+
+    def _hit(self, rule: type[Rule], hit: Hit, function: Function, places: Places) -> None:
+        severity = hit.severity or rule.severity
+        if severity not in SEVERITY_ORDER:
+            raise ValueError(f"severity {severity!r} is none of {', '.join(SEVERITY_ORDER)}")
+        place = places.of(hit.at) if hit.at is not None else places.of_function(function)
+        fingerprint = self.fingerprints.next(rule.id, function.name, hit.key or hit.message)
+        related = tuple(Related(note.message, places.of(note.at)) for note in hit.related)
+        self._add(
+            Finding(
+                rule.id,
+                rule.name,
+                severity,  # type: ignore[arg-type]
+                rule.confidence,  # type: ignore[arg-type]
+                rule.family,
+                hit.message,
+                function.name,
+                self.arch,
+                place,
+                related,
+                hit.breaks_when,
+                hit.help or rule.fix,
+                None,
+                fingerprint,
+                hit.exact,
+                label=hit.label,
+            )
+        )
+
+    def _verdict(
+        self, rule: type[Rule], verdict: Verdict, function: Function, places: Places
+    ) -> None:
+        if verdict.status not in _STATUSES:
+            raise ValueError(f"status {verdict.status!r} is none of {', '.join(sorted(_STATUSES))}")
+        place = places.of(verdict.at) if verdict.at is not None else places.of_function(function)
+        self.obligations.append(
+            Obligation(
+                rule.family,
+                function.name,
+                verdict.status,  # type: ignore[arg-type]
+                verdict.reason,
+                rule.id,
+                self.arch,
+                place,
+                verdict.suggest,
+                verdict.assumes,
+            )
+        )
+
+    def _add_pseudo(
+        self, kind: PseudoRule, message: str, place: Place, *, help: str, severity: str = ""
+    ) -> None:
+        fingerprint = self.fingerprints.next(kind.id, "", message)
+        self._add(
+            pseudo_finding(kind, message, place, severity, help)._replace(
+                arch=self.arch, fingerprint=fingerprint
+            )
+        )
+
+    def _add(self, finding: Finding) -> None:
+        if self.checker.ignored_here(finding.rule, finding.place):
+            return
+        if self.suppressions.hold_back(finding.rule, finding.place):
+            self.suppressed += 1
+            return
+        self.findings.append(finding)
+
+    def _crash(
+        self, error: Exception, who: str, place: Place, kernel: str, places: Places | None = None
+    ) -> None:
+        """An INTERNAL finding; a fault shared by several rules is reported once a function."""
+        crash = describe_crash(error)
+        known = self.crashes.get((kernel, crash.where))
+        if known is not None:
+            finding = self.findings[known]
+            self.findings[known] = finding._replace(help=f"{finding.help}; {who} met it too")
+            return
+        if crash.instruction is not None and places is not None:
+            place = places.of(crash.instruction)
+        inside = f" in {kernel}" if kernel else ""
+        message = f"{who} crashed{inside}: {crash.message}"
+        fingerprint = self.fingerprints.next(INTERNAL.id, kernel, f"{who}: {crash.message}")
+        self.crashes[kernel, crash.where] = len(self.findings)
+        self.findings.append(
+            pseudo_finding(INTERNAL, message, place, "", f"raised at {crash.where}")._replace(
+                kernel=kernel, arch=self.arch, fingerprint=fingerprint
+            )
+        )
+
+    def _covered(self, module: Module, places: Places) -> set[Suppression]:
+        """The comments that stand on code of this module's checked functions."""
+        comments = self.suppressions.comments
+        out = {comment for comment in comments if not comment.python}
+        python = [comment for comment in comments if comment.python]
+        if python:
+            lines: set[tuple[str, int]] = set()
+            for function in module.functions:
+                lines |= places.covered(function)
+            out |= {c for c in python if any((c.path, line) in lines for line in c.lines)}
+        return out
+
+
+def find_arch(name: str) -> Arch | None:
+    """Limits of a target; None when it is malformed or not in the tables."""
+    if not name:
+        return None
+    from ptxlint.arch import TargetError, find
+
+    try:
+        return find(name)
+    except TargetError:
+        return None
+
+
+def _belongs(
+    metadata: KernelMetadata | None, function: Function, kernels: list[Function]
+) -> bool:
+    """True if a .json speaks of this function: by name, or as the file's only kernel."""
+    if metadata is None or not function.is_kernel:
+        return False
+    return metadata.name == function.name or len(kernels) == 1
+
+
+def pseudo_finding(
+    kind: PseudoRule, message: str, place: Place, severity: str = "", help: str = ""
+) -> Finding:
+    """A finding of the engine itself."""
+    return Finding(
+        kind.id,
+        kind.name,
+        severity or kind.severity,  # type: ignore[arg-type]
+        kind.confidence,  # type: ignore[arg-type]
+        kind.family,
+        message,
+        "",
+        "",
+        place,
+        help=help,
+    )
+
+
+def input_finding(fault: InputFault) -> Finding:
+    """The finding for something that cannot be read."""
+    finding = pseudo_finding(INPUT, fault.message, Place(fault.path, 1, 1), "", fault.hint)
+    key = Fingerprints().next(INPUT.id, fault.path, fault.message)
+    return finding._replace(fingerprint=key)
+

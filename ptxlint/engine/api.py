@@ -1,0 +1,85 @@
+"""`ptxlint.check`: the public entry point."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import TypeAlias
+
+from ptxlint.config import Config, load_config
+from ptxlint.engine.options import Options
+from ptxlint.engine.report import Report
+from ptxlint.engine.run import Progress, run
+from ptxlint.frontends.target_filter import parse_targets
+from ptxlint.frontends.discovery import Found, Input, discover
+from ptxlint.source import SourceText
+
+Source: TypeAlias = str | os.PathLike[str] | SourceText
+Words: TypeAlias = str | Iterable[str]
+
+
+def check(
+    source: Source | Iterable[Source],
+    *,
+    select: Words = (),
+    ignore: Words = (),
+    arch: Words = (),
+    jobs: int = 1,
+    config: Config | str | os.PathLike[str] | None = None,
+    parser: str = "memo",
+    statistics: bool = False,
+    progress: Progress | None = None,
+) -> Report:
+    """Check PTX and return all findings, verdicts and counts.
+
+    `source` is a path (a file, a directory, `-` for standard input), a `SourceText` that holds
+    PTX itself, or several of these. `select`, `ignore` and `arch` are words or comma-separated
+    lists and take precedence over `config`, which is a `Config`, the path of a `pyproject.toml`,
+    or None for none: no file is looked for. `jobs` is the number of processes, 0 for one per CPU.
+
+    Whatever is wrong with an input is a finding (`PARSE`, `INPUT`, `INTERNAL`), never an
+    exception. Raises `ConfigError`, `SelectionError` or `TargetNameError` for bad settings.
+    """
+    if parser not in ("memo", "lark"):
+        raise ValueError(f"parser {parser!r} is neither 'memo' nor 'lark'")
+    if jobs < 0:
+        raise ValueError(f"jobs is {jobs}; give a number of processes, or 0 for one per CPU")
+    settings = _settings(config)
+    options = Options(
+        words(select) or settings.select,
+        words(ignore) or settings.ignore,
+        parse_targets(words(arch) or settings.arch),
+        settings.per_path_ignores,
+        settings.root,
+        parser,
+        statistics,
+    )
+    return run(inputs(source), options, jobs, progress)
+
+
+def _settings(config: Config | str | os.PathLike[str] | None) -> Config:
+    if config is None:
+        return Config()
+    return config if isinstance(config, Config) else load_config(os.fspath(config))
+
+
+def words(value: Words) -> tuple[str, ...]:
+    """`"A,B"` or `["A,B", "C"]` as ("A", "B", "C")."""
+    parts = [value] if isinstance(value, str) else value
+    return tuple(word.strip() for part in parts for word in part.split(",") if word.strip())
+
+
+def inputs(source: Source | Iterable[Source]) -> list[Found]:
+    """Everything that `source` stands for."""
+    single = isinstance(source, (str, os.PathLike, SourceText))
+    sources: Iterable[Source] = [source] if single else source  # type: ignore[list-item, assignment]
+    found: list[Found] = []
+    paths: list[str] = []
+    for item in sources:
+        if isinstance(item, SourceText):
+            found += discover(paths)
+            paths = []
+            found.append(Input(item.path, item.text))
+        else:
+            paths.append(os.fspath(item))
+    return found + discover(paths)

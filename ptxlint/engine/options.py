@@ -1,0 +1,23 @@
+"""What one run is asked to do."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Options(NamedTuple):
+    """Settings of a run; plain data, so that worker processes get them as they are.
+
+    `select` and `ignore` hold selectors (identifiers, prefixes, names), `arch` targets such as
+    `sm_90` that files are filtered by. `per_path_ignores` pairs a glob with selectors; it is
+    matched against the PTX path and the Python path, relative to `root`. `parser` is `memo` or
+    `lark`.
+    """
+
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    arch: tuple[str, ...] = ()
+    per_path_ignores: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    root: str = ""
+    parser: str = "memo"
+    statistics: bool = False

@@ -1,0 +1,70 @@
+"""What the check of one file gives, before files are put together."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from ptxlint.diagnostics import Finding
+from ptxlint.engine.suppression import Suppression
+from ptxlint.facts import KernelMetadata
+from ptxlint.ir.function import Function
+from ptxlint.obligations import Obligation
+
+
+class KernelSummary(NamedTuple):
+    """One checked kernel.
+
+    `registers` counts the virtual registers that its PTX names, by class (`pred`, `b16`, `b32`,
+    `b64`, …); `metadata` is what travelled beside it.
+    """
+
+    name: str
+    arch: str
+    path: str
+    line: int
+    instructions: int
+    registers: dict[str, int]
+    metadata: dict[str, Any] = {}  # noqa: RUF012
+
+
+class FileResult(NamedTuple):
+    """All that one file gave. `skipped` names its target when `--arch` left the file out."""
+
+    path: str
+    findings: tuple[Finding, ...] = ()
+    obligations: tuple[Obligation, ...] = ()
+    kernels: tuple[KernelSummary, ...] = ()
+    suppressions: tuple[Suppression, ...] = ()
+    used: frozenset[tuple[Suppression, str]] = frozenset()
+    covered: frozenset[Suppression] = frozenset()
+    """Comments that stand on code which was checked."""
+    suppressed: int = 0
+    lines: int = 0
+    seconds: dict[str, float] = {}  # noqa: RUF012
+    """Wall time by stage: `parse`, `verify`, `analysis NAME`, `rule ID`."""
+    skipped: str = ""
+
+
+def summarise(
+    function: Function, arch: str, path: str, line: int, metadata: KernelMetadata | None
+) -> KernelSummary:
+    """The summary of one kernel."""
+    counts: dict[str, int] = {}
+    for register in function.registers:
+        name = register_class(register.type)
+        counts[name] = counts.get(name, 0) + register.vector
+    beside = {}
+    if metadata is not None:
+        fields = ("num_warps", "num_stages", "shared", "registers", "spills")
+        beside = {f: getattr(metadata, f) for f in fields if getattr(metadata, f) is not None}
+    registers = dict(sorted(counts.items()))
+    return KernelSummary(
+        function.name, arch, path, line, len(function.instrs), registers, beside
+    )
+
+
+def register_class(type_name: str) -> str:
+    """The register class of a type: `pred`, or `b` and the width."""
+    from ptxlint.ir.types import bits
+
+    return "pred" if type_name == "pred" else f"b{bits(type_name)}"
