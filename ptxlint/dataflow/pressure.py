@@ -1,0 +1,262 @@
+"""Register pressure: how many 32-bit registers the live values need at every instruction.
+
+Counted is the point just after an instruction, its own results included even if nothing reads
+them: they need a place to be written to. A 64-bit value takes two registers, a 128-bit value
+four. A 16-bit or 8-bit value takes a whole one: the register file is addressed in words of 32
+bits, and the assembler does not pack unrelated small values into one. Predicates live in a file
+of their own and are counted apart.
+
+This is an estimate of what the assembler will allocate: it schedules, rematerialises and spills.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, ClassVar, NamedTuple
+
+from ptxlint.cfg.build import CfgAnalysis
+from ptxlint.cfg.graph import Block, Cfg
+from ptxlint.dataflow.liveness import Liveness, LivenessAnalysis, bit_mask
+from ptxlint.facts import Analysis, Facts
+from ptxlint.ir.instruction import Instr
+from ptxlint.ir.module import Module
+from ptxlint.ir.operand import Register
+from ptxlint.ir.types import bits, words
+from ptxlint.source import SourceFrame
+
+# All counts of a point are kept in one integer, so that one addition updates them together.
+# The total stands at the top: comparing two points compares their totals first.
+_FIELD = 24
+_LIMIT = (1 << _FIELD) - 1
+_CLASSES = ("predicates", "b16", "b32", "b64", "b128")
+_TOTAL = _FIELD * len(_CLASSES)
+
+
+class Counts(NamedTuple):
+    """Live 32-bit words at one point, in all and by the width of the registers.
+
+    `b16` counts registers of 8 and 16 bits. `predicates` are not part of `words`.
+    """
+
+    words: int
+    b16: int
+    b32: int
+    b64: int
+    b128: int
+    predicates: int
+
+
+class LiveValue(NamedTuple):
+    """A register that is live at some point, the 32-bit words it takes, and who wrote it.
+
+    `definitions` are the instructions that may have written the value, in text order: the last
+    one above the point in the same block if it surely writes, else all of the function.
+    """
+
+    register: Register
+    words: int
+    definitions: tuple[Instr, ...]
+
+
+class Holder(NamedTuple):
+    """A place in the source whose values are live at some point, and the words they take.
+
+    `frame` is None for values without a known place.
+    """
+
+    frame: SourceFrame | None
+    words: int
+    values: tuple[LiveValue, ...]
+
+
+class Pressure:
+    """Counts of live registers at every instruction; unreachable ones count nothing."""
+
+    __slots__ = ("_cfg", "_liveness", "_packed", "peak_instr")
+
+    def __init__(self, cfg: Cfg, liveness: Liveness) -> None:
+        self._cfg = cfg
+        self._liveness = liveness
+        self._packed = _count(cfg, liveness)
+        self.peak_instr: Instr | None = None
+        """The first instruction after which the most words are live; None without any."""
+        if self._packed:
+            totals = [packed >> _TOTAL for packed in self._packed]
+            self.peak_instr = cfg.function.instrs[totals.index(max(totals))]
+
+    @property
+    def peak(self) -> Counts:
+        """The counts at `peak_instr`."""
+        return _unpack(0) if self.peak_instr is None else self.counts(self.peak_instr)
+
+    def words(self, instr: Instr) -> int:
+        """Live 32-bit words just after the instruction."""
+        return self._packed[instr.index] >> _TOTAL
+
+    def counts(self, instr: Instr) -> Counts:
+        """Live words by register class just after the instruction."""
+        return _unpack(self._packed[instr.index])
+
+    def live_at(self, instr: Instr) -> list[LiveValue]:
+        """What is live just after the instruction, largest values first, then in text order.
+
+        Costs a walk over the function.
+        """
+        if not self._cfg.is_reachable(instr):
+            return []
+        live = self._liveness.after(instr) | set(instr.defs)
+        definitions = self._definitions(instr, live)
+        values = [LiveValue(r, _words(r), tuple(definitions[r])) for r in live]
+        values.sort(key=lambda v: (-v.words, _first(v), v.register.index))
+        return values
+
+    def holders(self, instr: Instr, module: Module) -> list[Holder]:
+        """What is live just after the instruction by source line, most words first.
+
+        A value with several definitions is put to the first one that has a place.
+        """
+        by_line: dict[tuple[str, int] | None, list[LiveValue]] = {}
+        frames: dict[tuple[str, int] | None, SourceFrame | None] = {}
+        for value in self.live_at(instr):
+            places = (module.python_frame(d.loc) for d in value.definitions)
+            frame = next((f for f in places if f is not None), None)
+            key = None if frame is None else (frame.path, frame.line)
+            frames.setdefault(key, frame)
+            by_line.setdefault(key, []).append(value)
+        holders = [
+            Holder(frames[key], sum(v.words for v in values), tuple(values))
+            for key, values in by_line.items()
+        ]
+        holders.sort(key=lambda h: (-h.words, h.frame is None, h.frame or ()))
+        return holders
+
+    def _definitions(self, instr: Instr, live: set[Register]) -> dict[Register, list[Instr]]:
+        found: dict[Register, list[Instr]] = {r: [] for r in live}
+        block = self._cfg.block_at(instr)
+        instrs = self._cfg.function.instrs
+        missing = set(live)
+        for at in reversed(instrs[block.start : instr.index + 1]):
+            for register in missing.intersection(at.defs):
+                found[register].append(at)
+                if not at.may_define:
+                    missing.discard(register)
+        for register in missing:
+            found[register].clear()
+        for at in instrs:
+            for register in missing.intersection(at.defs):
+                found[register].append(at)
+        for register in live - missing:
+            found[register].reverse()
+        return found
+
+
+def _first(value: LiveValue) -> int:
+    return value.definitions[0].index if value.definitions else -1
+
+
+def _words(register: Register) -> int:
+    return words(register.type) * register.vector
+
+
+def _unpack(packed: int) -> Counts:
+    predicates, b16, b32, b64, b128 = (
+        packed >> _FIELD * place & _LIMIT for place in range(len(_CLASSES))
+    )
+    return Counts(packed >> _TOTAL, b16, b32, b64, b128, predicates)
+
+
+@lru_cache(maxsize=256)
+def _weight(type_name: str, vector: int) -> int:
+    """What one live register adds to a packed count."""
+    if type_name == "pred":
+        return vector
+    width = max(16, bits(type_name))
+    place = _CLASSES.index(f"b{width}") if f"b{width}" in _CLASSES else _CLASSES.index("b32")
+    size = words(type_name) * vector
+    return size << _FIELD * place | size << _TOTAL
+
+
+def _count(cfg: Cfg, liveness: Liveness) -> list[int]:
+    """The packed counts after each instruction."""
+    fn = cfg.function
+    packed = [0] * len(fn.instrs)
+    weights = [_weight(r.type, r.vector) for r in fn.registers]
+    by_weight: dict[int, list[int]] = {}
+    for bit, register in enumerate(liveness.crossing):
+        by_weight.setdefault(weights[register.index], []).append(bit)
+    masks = {weight: bit_mask(numbers) for weight, numbers in by_weight.items()}
+    seen_in = [-1] * len(fn.registers)
+    alive = bytearray(len(fn.registers))
+    for index in cfg.rpo:
+        live_out = liveness.live_out[index]
+        total = 0
+        for weight, mask in masks.items():
+            total += weight * (live_out & mask).bit_count()
+        _mark_live(cfg, cfg.blocks[index], liveness, seen_in, alive)
+        _count_block(cfg, cfg.blocks[index], total, weights, alive, packed)
+    return packed
+
+
+def _mark_live(
+    cfg: Cfg, block: Block, liveness: Liveness, seen_in: list[int], alive: bytearray
+) -> None:
+    """Set `alive` of every register that the block mentions to its state at the bottom."""
+    live_out, bit_of, here = liveness.live_out[block.index], liveness.bit, block.index
+    raw = live_out.to_bytes(live_out.bit_length() // 8 + 1, "little")
+    size = len(raw)
+    for instr in cfg.function.instrs[block.start : block.end]:
+        for register in instr.defs + instr.uses:
+            index = register.index
+            if seen_in[index] != here:
+                seen_in[index] = here
+                bit = bit_of[index]
+                byte = bit >> 3
+                alive[index] = 0 <= byte < size and raw[byte] >> (bit & 7) & 1
+
+
+def _count_block(
+    cfg: Cfg,
+    block: Block,
+    total: int,
+    weights: list[int],
+    alive: bytearray,
+    packed: list[int],
+) -> None:
+    """Walk a block backward from `total` live registers at its bottom."""
+    for instr in reversed(cfg.function.instrs[block.start : block.end]):
+        ending: tuple[Register, ...] | list[Register] = instr.defs
+        if ending:
+            unread: list[Register] = []
+            for register in ending:
+                index = register.index
+                if not alive[index]:
+                    alive[index] = 1
+                    total += weights[index]
+                    unread.append(register)
+            packed[instr.index] = total
+            shape = instr.shape
+            if shape.guard or shape.partial:
+                ending = unread
+            for register in ending:
+                index = register.index
+                if alive[index]:
+                    alive[index] = 0
+                    total -= weights[index]
+        else:
+            packed[instr.index] = total
+        for register in instr.uses:
+            index = register.index
+            if not alive[index]:
+                alive[index] = 1
+                total += weights[index]
+
+
+class PressureAnalysis(Analysis[Pressure]):
+    """Register pressure as facts of a function."""
+
+    name: ClassVar[str] = "pressure"
+    requires: ClassVar[tuple[type[Analysis[Any]], ...]] = (CfgAnalysis, LivenessAnalysis)
+
+    def run(self, facts: Facts) -> Pressure:
+        """Count at every instruction."""
+        return Pressure(facts.get(CfgAnalysis), facts.get(LivenessAnalysis))
