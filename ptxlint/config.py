@@ -133,7 +133,9 @@ class _Reader:
         self._fault(key, f"unknown key {key!r} in [tool.ptxlint]; {advice}")
 
     def _fault(self, key: str, message: str) -> None:
-        pattern = re.compile(rf"""^[ \t]*(?:tool\.ptxlint\.)?["']?{re.escape(key)}["']?\s*=""", re.M)
+        pattern = re.compile(
+            rf"""^[ \t]*(?:tool\.ptxlint\.)?["']?{re.escape(key)}["']?\s*=""", re.M
+        )
         start = re.search(r"^[ \t]*\[\s*tool\s*\.\s*[\"']?ptxlint\b", self.text, re.M)
         self.faults.append(
             f"{_where(self.path, self.text, pattern, start.start() if start else 0)}: {message}"
@@ -162,7 +164,7 @@ class _Reader:
     def path_ignores(self, key: str, value: Any) -> tuple[tuple[str, tuple[str, ...]], ...]:
         """A table of globs and rule lists."""
         if not isinstance(value, dict):
-            self._fault(key, f"{key!r} must be a table: \"glob\" = [\"RULE\"]")
+            self._fault(key, f'{key!r} must be a table: "glob" = ["RULE"]')
             return ()
         return tuple((glob, self.words(glob, rules)) for glob, rules in value.items())
 

@@ -30,7 +30,8 @@ class Sample(NamedTuple):
     """A piece of PTX that documents and tests a rule.
 
     `code` is a whole module, or a kernel body (then a `.version 8.0`, `.target sm_80`,
-    one-kernel module is put around it). A line that must be reported ends in `//~ RULE`.
+    one-kernel module is put around it, with the parameters `in_ptr`, `out_ptr`, 64-bit pointers
+    to global memory, and `n_elements`, 32 bits). A line that must be reported ends in `//~ RULE`.
     `metadata` stands for the .json beside a Triton kernel (`num_warps`, `shared`).
     """
 

@@ -95,9 +95,7 @@ def command(
     finally:
         progress.close()
     colour = output is None and _colours()
-    text = render(
-        report, format_ or config.format or "text", colour=colour, statistics=statistics
-    )
+    text = render(report, format_ or config.format or "text", colour=colour, statistics=statistics)
     _write(text, output)
     if (exit_zero or config.exit_zero) and report.exit_code == 1:
         return 0
@@ -135,9 +133,7 @@ def _write(text: str, output: str | None) -> None:
         with open(output, "w", encoding="utf-8", errors="backslashreplace") as stream:
             stream.write(text)
     except OSError as error:
-        raise click.ClickException(
-            f"cannot write {output}: {error.strerror or error}"
-        ) from None
+        raise click.ClickException(f"cannot write {output}: {error.strerror or error}") from None
 
 
 class _Progress:

@@ -12,6 +12,18 @@ from ptxlint.rulekit import Rule, Sample
 
 AnyRule: TypeAlias = type[Rule] | PseudoRule
 _WIDTH = 88
+_FIELDS = (
+    "id",
+    "name",
+    "severity",
+    "confidence",
+    "category",
+    "family",
+    "summary",
+    "why",
+    "fix",
+    "preview",
+)
 
 
 def all_rules(registry: Registry) -> list[AnyRule]:
@@ -72,8 +84,7 @@ def as_json(rules: list[AnyRule], single: bool = False) -> str:
 
 def rule_to_dict(rule: AnyRule) -> dict[str, Any]:
     """All that is written down about a rule, as plain data."""
-    fields = "id name severity confidence category family summary why fix preview".split()
-    out: dict[str, Any] = {field: getattr(rule, field) for field in fields}
+    out: dict[str, Any] = {field: getattr(rule, field) for field in _FIELDS}
     out["refs"] = list(rule.refs)
     out["levels"] = list(getattr(rule, "levels", ()))
     out["needs"] = [analysis.name for analysis in getattr(rule, "needs", ())]

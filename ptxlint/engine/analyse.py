@@ -23,9 +23,9 @@ from ptxlint.engine.suppression import (
     Suppressions,
     ptx_suppressions,
 )
-from ptxlint.frontends.target_filter import peek_target, wanted
 from ptxlint.facts import Facts, KernelMetadata
 from ptxlint.frontends.discovery import STDIN, Found, Input, InputFault, read
+from ptxlint.frontends.target_filter import peek_target, wanted
 from ptxlint.frontends.triton_cache import MetadataError, load_metadata
 from ptxlint.obligations import Obligation
 from ptxlint.rulekit import Hit, Rule, Verdict
@@ -94,6 +94,7 @@ class FileCheck:
     def __init__(self, checker: Checker, item: Input, text: str) -> None:
         self.checker = checker
         self.path = item.path
+        self.given_metadata = item.metadata
         self.text = text
         self.findings: list[Finding] = []
         self.obligations: list[Obligation] = []
@@ -171,9 +172,7 @@ class FileCheck:
             beside = metadata if _belongs(metadata, function, kernels) else None
             if function.is_kernel:
                 line = module.source.position(function.offset).line
-                self.kernels.append(
-                    summarise(function, module.arch, self.path, line, beside)
-                )
+                self.kernels.append(summarise(function, module.arch, self.path, line, beside))
             facts = Facts(module, function, arch, beside)
             self._check_function(function, facts, places)
         self.covered = self._covered(module, places)
@@ -203,8 +202,8 @@ class FileCheck:
         self._add_pseudo(PARSE, problem.message, place, help=problem.hint, severity=severity)
 
     def _metadata(self) -> KernelMetadata | None:
-        if self.path == STDIN:
-            return None
+        if self.given_metadata is not None or self.path == STDIN:
+            return self.given_metadata
         try:
             return load_metadata(self.path)
         except MetadataError as error:
@@ -228,9 +227,7 @@ class FileCheck:
     def _spend(self, stage: str, seconds: float) -> None:
         self.seconds[stage] = self.seconds.get(stage, 0.0) + seconds
 
-    def _run_rule(
-        self, rule: type[Rule], function: Function, facts: Facts, places: Places
-    ) -> None:
+    def _run_rule(self, rule: type[Rule], function: Function, facts: Facts, places: Places) -> None:
         """Run one rule; a crash is a finding and leaves what it had yielded in place."""
         try:
             for said in rule().check(function, facts):
@@ -357,9 +354,7 @@ def find_arch(name: str) -> Arch | None:
         return None
 
 
-def _belongs(
-    metadata: KernelMetadata | None, function: Function, kernels: list[Function]
-) -> bool:
+def _belongs(metadata: KernelMetadata | None, function: Function, kernels: list[Function]) -> bool:
     """True if a .json speaks of this function: by name, or as the file's only kernel."""
     if metadata is None or not function.is_kernel:
         return False
@@ -389,4 +384,3 @@ def input_finding(fault: InputFault) -> Finding:
     finding = pseudo_finding(INPUT, fault.message, Place(fault.path, 1, 1), "", fault.hint)
     key = Fingerprints().next(INPUT.id, fault.path, fault.message)
     return finding._replace(fingerprint=key)
-

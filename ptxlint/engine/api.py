@@ -10,8 +10,8 @@ from ptxlint.config import Config, load_config
 from ptxlint.engine.options import Options
 from ptxlint.engine.report import Report
 from ptxlint.engine.run import Progress, run
-from ptxlint.frontends.target_filter import parse_targets
 from ptxlint.frontends.discovery import Found, Input, discover
+from ptxlint.frontends.target_filter import parse_targets
 from ptxlint.source import SourceText
 
 Source: TypeAlias = str | os.PathLike[str] | SourceText

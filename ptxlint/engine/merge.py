@@ -45,9 +45,7 @@ def _merged(group: list[Finding]) -> Finding:
     archs = sorted({f.arch for f in group if f.arch}, key=natural)
     paths = dict.fromkeys(f.place.path for f in group)
     places = dict.fromkeys(f.place for f in group)
-    return first._replace(
-        archs=tuple(archs), paths=tuple(paths), occurrences=tuple(places)[1:]
-    )
+    return first._replace(archs=tuple(archs), paths=tuple(paths), occurrences=tuple(places)[1:])
 
 
 def reading_order(finding: Finding) -> tuple[Any, ...]:

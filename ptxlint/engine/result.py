@@ -58,9 +58,7 @@ def summarise(
         fields = ("num_warps", "num_stages", "shared", "registers", "spills")
         beside = {f: getattr(metadata, f) for f in fields if getattr(metadata, f) is not None}
     registers = dict(sorted(counts.items()))
-    return KernelSummary(
-        function.name, arch, path, line, len(function.instrs), registers, beside
-    )
+    return KernelSummary(function.name, arch, path, line, len(function.instrs), registers, beside)
 
 
 def register_class(type_name: str) -> str:

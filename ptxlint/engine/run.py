@@ -130,4 +130,3 @@ def _report(
     )
     obligations = merge_obligations(o for result in checked for o in result.obligations)
     return Report(merged, obligations, kernels, summary, timings if statistics else None, texts)
-

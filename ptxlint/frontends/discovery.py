@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple, TypeAlias
 
+from ptxlint.facts import KernelMetadata
 from ptxlint.frontends.triton_cache import GROUP_PREFIX
 
 STDIN = "<stdin>"
@@ -25,10 +26,12 @@ _MAGIC = (
 
 
 class Input(NamedTuple):
-    """One PTX text to check. `text` is None until it is read from `path`."""
+    """One PTX text to check. `text` is None until it is read from `path`; `metadata` is None
+    when it is to be looked for beside the file."""
 
     path: str
     text: str | None = None
+    metadata: KernelMetadata | None = None
 
 
 class InputFault(NamedTuple):
