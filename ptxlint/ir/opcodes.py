@@ -103,8 +103,9 @@ class Opcode(NamedTuple):
     opcodes where that depends on modifiers). `terminator` is "", `branch`, `indirect`, `return`,
     `exit` or `trap`. `has_effect`: it must stay although its result is unused. `reads_memory` and
     `writes_memory` speak of memory that no address operand names. `reads_carry`: it reads CC;
-    the modifier `.cc` tells that CC is written. `min_sm` is 75 for sm_75; 0 is any. `known` is
-    False for the row of an opcode that the table lacks.
+    the modifier `.cc` tells that CC is written. `since` is the PTX ISA that brought it, `target`
+    the architectures that have it (`80`: sm_80 and later; `90a`: that one; `100f`: the family of
+    sm_100 with a suffix; "" any). `known` is False for the row of an opcode that the table lacks.
     """
 
     name: str
@@ -118,8 +119,13 @@ class Opcode(NamedTuple):
     writes_memory: bool = False
     reads_carry: bool = False
     since: tuple[int, int] = (1, 0)
-    min_sm: int = 0
+    target: str = ""
     known: bool = True
+
+    @property
+    def min_sm(self) -> int:
+        """The oldest architecture that has it, as 75 for sm_75; 0 is any."""
+        return int(self.target.split(",")[0].rstrip("af") or 0)
 
     def form(
         self, modifiers: tuple[str, ...], count: int, patterns: tuple[Pattern, ...] = ()
@@ -286,6 +292,7 @@ def _unknown(name: str) -> Opcode:
 
 
 _ROLES = {
+    "": "address",
     "d": "def",
     "u": "use",
     "v": "use",
@@ -296,26 +303,23 @@ _ROLES = {
     "G": "def",
     "g": "callargs",
 }
-_KINDS = {"G": "(", "g": "(", "v": "v"}
+_KINDS = {"": "a", "G": "(", "g": "(", "v": "v"}
 _TERMINATORS = ("branch", "indirect", "return", "exit", "trap")
 
 
 def _parse_row(name: str, text: str) -> Opcode:
-    """Read a row: `category words | form ; form`."""
-    head, _, body = text.partition("|")
+    """Read a row: a line with category and words, then a form a line."""
+    head, *lines = text.strip().split("\n")
     category, *words = head.split()
-    since, min_sm, terminator = (1, 0), 0, ""
+    since, target, terminator = (1, 0), "", ""
     for word in words:
-        if word[0].isdigit():
-            since = _version(word)
-        elif word.startswith("sm"):
-            min_sm = int(word[2:])
+        if word[0] == "@":
+            since, target = _requirement(word)
         elif word in _TERMINATORS:
             terminator = word
-    forms = tuple(form for part in body.split(";") for form in _parse_forms(part))
     return Opcode(
         name,
-        forms,
+        tuple(_parse_form(line) for line in lines),
         category,
         convergent="convergent" in words,
         terminator=terminator,
@@ -325,54 +329,46 @@ def _parse_row(name: str, text: str) -> Opcode:
         writes_memory="writes" in words,
         reads_carry="carry" in words,
         since=since,
-        min_sm=min_sm,
+        target=target,
     )
 
 
-def _version(word: str) -> tuple[int, int]:
-    major, _, minor = word.partition(".")
-    return int(major), int(minor)
+def _requirement(word: str) -> tuple[tuple[int, int], str]:
+    """Read `@7.0/80`: the PTX ISA version and the targets."""
+    version, _, target = word[1:].partition("/")
+    major, _, minor = version.partition(".")
+    return (int(major), int(minor)), target
 
 
-def _parse_forms(text: str) -> list[Form]:
-    """Read the forms of one `when`: `[when words @version/target =>] operands [or operands]`."""
+def _parse_form(text: str) -> Form:
+    """Read a form: `when words @version/target => operands`."""
     since, target = (0, 0), ""
     when: list[str] = []
-    head, arrow, body = text.rpartition("=>")
-    if arrow:
-        for word in head.split():
-            if word[0] == "@":
-                version, _, target = word[1:].partition("/")
-                since = _version(version)
-            else:
-                when.append(word)
-    forms = []
-    for alternative in body.split(" or "):
-        operands = tuple(_parse_operand(word) for word in alternative.split() if word != "-")
-        forms.append(Form(tuple(when), operands, since, target))
-    return forms
+    head, _, body = text.rpartition("=>")
+    for word in head.split():
+        if word[0] == "@":
+            since, target = _requirement(word)
+        else:
+            when.append(word)
+    operands = tuple(_parse_operand(word) for word in body.split() if word != "-")
+    return Form(tuple(when), operands, since, target)
 
 
 def _parse_operand(word: str) -> OperandSpec:
-    """Read an operand: `role[:type][*elements][?[modifier]]` or `[memory/space]`."""
+    """Read an operand: `role:type*elements?condition`, with `[memory/space]` where it has one."""
+    if word == "H":
+        return OperandSpec("use", "b64", condition="L2::cache_hint")
     word, question, condition = word.partition("?")
-    optional = bool(question) and not condition
-    if word[0] == "[":
-        memory, _, space = word[1:-1].partition("/")
-        return OperandSpec("address", "any", optional, memory, space or "S", "", "a", condition)
-    word, _, elements = word.partition("*")
-    letter, _, rule = word.partition(":")
-    memory = ""
-    space = ""
-    if "[" in letter:  # `u[r/tmem]`: a value or an address
-        letter, _, inner = letter.partition("[")
-        memory, _, space = inner[:-1].partition("/")
+    head, bracket, inner = word.partition("[")
+    memory, _, space = inner.rstrip("]").partition("/")
+    head, _, elements = head.partition("*")
+    letter, _, rule = head.partition(":")
     return OperandSpec(
         _ROLES[letter],
         rule or "any",
-        optional,
+        bool(question) and not condition,
         memory,
-        space,
+        (space or "S") if bracket else "",
         elements,
         _KINDS.get(letter, ""),
         condition,
