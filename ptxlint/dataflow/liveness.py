@@ -16,7 +16,7 @@ from ptxlint.dataflow.solver import BACKWARD, MAYBE, solve_blocks
 from ptxlint.facts import Analysis, Facts
 from ptxlint.ir.function import Function, Variable
 from ptxlint.ir.instruction import Instr
-from ptxlint.ir.operand import Register
+from ptxlint.ir.operand import Immediate, Register
 
 
 class Liveness:
@@ -83,7 +83,7 @@ class Liveness:
             yield instr, live
             if instr.defs and not instr.may_define:
                 live.difference_update(instr.defs)
-            live.update(instr.uses)
+            live.update(reads(instr))
 
     def after(self, instr: Instr) -> set[Register]:
         """The registers live just after an instruction; costs a walk over its block."""
@@ -99,8 +99,27 @@ class Liveness:
         live = self.after(instr)
         if not instr.may_define:
             live.difference_update(instr.defs)
-        live.update(instr.uses)
+        live.update(reads(instr))
         return live
+
+
+def reads(instr: Instr) -> tuple[Register, ...]:
+    """The registers whose values an instruction needs: `uses` but for one case.
+
+    `wgmma.mma_async` with a literal 0 as scale-d computes `D = A*B` and so only overwrites its
+    accumulators (PTX ISA, "wgmma.mma_async").
+    """
+    shape = instr.shape
+    if shape.opcode != "wgmma" or not instr.defs:
+        return instr.uses
+    at = 5 if "sp" in shape.modifiers else 3
+    operands = instr.operands
+    scale = operands[at] if at < len(operands) else None
+    if not isinstance(scale, Immediate) or scale.value != 0:
+        return instr.uses
+    # Uses are in operand order: the guard, the accumulators, the rest.
+    first = 1 if shape.guard else 0
+    return instr.uses[:first] + instr.uses[first + len(instr.defs) :]
 
 
 def bit_mask(numbers: list[int]) -> int:
@@ -148,13 +167,14 @@ def _scan(cfg: Cfg) -> tuple[list[list[int]], list[list[int]]]:
     written_in = [-1] * len(fn.registers)
     for block in map(cfg.blocks.__getitem__, sorted(cfg.rpo)):
         here = block.index
-        reads, writes = exposed[here], killed[here]
+        above, written = exposed[here], killed[here]
         for instr in fn.instrs[block.start : block.end]:
-            for register in instr.uses:
+            uses = instr.uses
+            for register in uses if len(uses) < 3 else reads(instr):
                 index = register.index
                 if written_in[index] != here and read_in[index] != here:
                     read_in[index] = here
-                    reads.append(index)
+                    above.append(index)
             shape = instr.shape
             if shape.guard or shape.partial:
                 continue
@@ -162,7 +182,7 @@ def _scan(cfg: Cfg) -> tuple[list[list[int]], list[list[int]]]:
                 index = register.index
                 if written_in[index] != here:
                     written_in[index] = here
-                    writes.append(index)
+                    written.append(index)
     return exposed, killed
 
 

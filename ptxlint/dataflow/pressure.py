@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from ptxlint.cfg.build import CfgAnalysis
 from ptxlint.cfg.graph import Block, Cfg
-from ptxlint.dataflow.liveness import Liveness, LivenessAnalysis, bit_mask
+from ptxlint.dataflow.liveness import Liveness, LivenessAnalysis, bit_mask, reads
 from ptxlint.facts import Analysis, Facts
 from ptxlint.ir.instruction import Instr
 from ptxlint.ir.module import Module
@@ -244,7 +244,8 @@ def _count_block(
                     total -= weights[index]
         else:
             packed[instr.index] = total
-        for register in instr.uses:
+        uses = instr.uses
+        for register in uses if len(uses) < 3 else reads(instr):
             index = register.index
             if not alive[index]:
                 alive[index] = 1

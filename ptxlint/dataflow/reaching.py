@@ -20,6 +20,7 @@ from ptxlint.dataflow.liveness import (
     LivenessAnalysis,
     bit_mask,
     bit_numbers,
+    reads,
     registers_of,
 )
 from ptxlint.dataflow.solver import Worklist
@@ -114,17 +115,20 @@ class Reaching:
         """The instructions that may have written what `instr` reads in `register`, ascending.
 
         Indices into `Function.instrs`, with `UNINITIALISED` and `PARAMETER` in front. Empty in
-        unreachable code. Raises ValueError if `instr` does not read the register.
+        unreachable code, and for accumulators that are overwritten unread (see `liveness.reads`).
+        Raises ValueError if `instr` does not use the register.
         """
         index = register.index
         if register not in instr.uses:
-            raise ValueError(f"{instr.shape.mnemonic} does not read {register.name}")
+            raise ValueError(f"{instr.shape.mnemonic} does not use {register.name}")
         block = self._cfg.block_of[instr.index]
         if self._cfg.position[block] < 0:
             return ()
         if index not in self._followed:
             return tuple(self.definitions(register))
-        read = self._block(block).reads[instr.index, index]
+        read = self._block(block).reads.get((instr.index, index))
+        if read is None:
+            return ()
         found: set[int] = set()
         for definition, condition in read.state:
             if read.guard is not None and _opposite(read.guard) in condition:
@@ -178,7 +182,7 @@ class Reaching:
             uses: dict[int, list[Instr]] = {}
             for block in sorted(self._cfg.rpo):
                 for instr in self._cfg.instructions(block):
-                    for register in dict.fromkeys(instr.uses):
+                    for register in dict.fromkeys(reads(instr)):
                         uses.setdefault(register.index, []).append(instr)
             self._uses = uses
         return self._uses
@@ -356,7 +360,7 @@ def _definition_sites(cfg: Cfg) -> tuple[list[_Site], set[int]]:
 
 def _walk_block(instrs: list[Instr], followed: set[int]) -> _BlockFacts:
     """Follow these registers through one block."""
-    reads: dict[tuple[int, int], _Read] = {}
+    found: dict[tuple[int, int], _Read] = {}
     states: dict[int, _State] = {}
     versions: dict[int, int] = {}
     for instr in instrs:
@@ -365,12 +369,12 @@ def _walk_block(instrs: list[Instr], followed: set[int]) -> _BlockFacts:
         if register is not None:
             version = versions.get(register.index, 0)
             guard = (register.index, version, instr.shape.guard == "@")
-        for register in instr.uses:
+        for register in reads(instr):
             index = register.index
             if index in followed:
                 # The guard itself is read whatever its value.
                 known = None if register is instr.guard else guard
-                reads[instr.index, index] = _Read(states.get(index, _UNTOUCHED), known)
+                found[instr.index, index] = _Read(states.get(index, _UNTOUCHED), known)
         for register in instr.defs:
             index = register.index
             if index in followed:
@@ -379,7 +383,7 @@ def _walk_block(instrs: list[Instr], followed: set[int]) -> _BlockFacts:
         for register in instr.defs:
             if register.type == "pred":
                 versions[register.index] = versions.get(register.index, 0) + 1
-    return _BlockFacts(reads, states, versions)
+    return _BlockFacts(found, states, versions)
 
 
 def _define(state: _State, at: int, guard: _Literal | None, partial: bool) -> _State:
