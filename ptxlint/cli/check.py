@@ -8,6 +8,7 @@ import sys
 import click
 
 from ptxlint.cli.commands import CONTEXT
+from ptxlint.cli.output import write
 from ptxlint.config import FORMATS, Config, ConfigError, find_config, load_config
 
 
@@ -96,7 +97,7 @@ def command(
         progress.close()
     colour = output is None and _colours()
     text = render(report, format_ or config.format or "text", colour=colour, statistics=statistics)
-    _write(text, output)
+    write(text, output)
     if (exit_zero or config.exit_zero) and report.exit_code == 1:
         return 0
     return report.exit_code
@@ -122,18 +123,6 @@ def _colours() -> bool:
         and not os.environ.get("NO_COLOR")
         and os.environ.get("TERM", "") != "dumb"
     )
-
-
-def _write(text: str, output: str | None) -> None:
-    if output is None:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-        return
-    try:
-        with open(output, "w", encoding="utf-8", errors="backslashreplace") as stream:
-            stream.write(text)
-    except OSError as error:
-        raise click.ClickException(f"cannot write {output}: {error.strerror or error}") from None
 
 
 class _Progress:

@@ -1,0 +1,122 @@
+"""`ptxlint show`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from ptxlint.cli.commands import CONTEXT
+from ptxlint.cli.output import write
+
+if TYPE_CHECKING:
+    from ptxlint.facts import Facts
+    from ptxlint.ir.function import Function
+    from ptxlint.ir.module import Module
+
+
+@click.command("show", context_settings=CONTEXT)
+@click.argument("what", type=click.Choice(["cfg", "ir", "facts"]))
+@click.argument("file", metavar="FILE")
+@click.argument("kernel", metavar="[KERNEL]", required=False)
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(["text", "dot", "svg"]),
+    default="text",
+    show_default=True,
+    help="dot and svg are for cfg only.",
+)
+@click.option("--output", metavar="FILE", help="Write to a file.")
+def command(what: str, file: str, kernel: str | None, format_: str, output: str | None) -> int:
+    """Print the control-flow graph, the IR or the facts of a kernel, or of all in the file.
+
+    \b
+    cfg    blocks, edges with their conditions, dominators, loops
+    ir     the parsed module, printed back as PTX
+    facts  live registers and guarded values at every instruction
+    """
+    if format_ != "text" and what != "cfg":
+        raise click.UsageError(f"--format {format_} is for `show cfg` only")
+    module, code = _load(file)
+    functions = _functions(module, kernel, file)
+    write(_render(what, format_, module, functions, kernel), output)
+    return code
+
+
+def _load(file: str) -> tuple[Module, int]:
+    """The parsed file, and exit status 2 if it has faults (they go to stderr)."""
+    from ptxlint.frontends.discovery import InputFault, discover, read
+    from ptxlint.frontends.ptx import parse
+
+    found = discover([file])
+    if len(found) != 1:
+        raise click.ClickException(f"{file} stands for {len(found)} files; name one")
+    item = found[0]
+    text = item if isinstance(item, InputFault) else read(item)
+    if isinstance(text, InputFault):
+        hint = f"; {text.hint}" if text.hint else ""
+        raise click.ClickException(f"{text.path}: {text.message}{hint}")
+    module = parse(text, item.path)
+    code = 0
+    for problem in module.problems:
+        if not problem.note:
+            code = 2
+            line, column = module.source.position(problem.offset)
+            click.echo(f"{item.path}:{line}:{column}: error[PARSE] {problem.message}", err=True)
+    return module, code
+
+
+def _functions(module: Module, kernel: str | None, file: str) -> list[Function]:
+    """The function of that name, or all with a body."""
+    functions = [f for f in module.functions if not f.is_declaration]
+    names = [f.name for f in functions]
+    if not functions:
+        raise click.ClickException(f"{file} defines no function")
+    if kernel is None:
+        return functions
+    if kernel not in names:
+        from ptxlint.engine.selection import closest
+
+        near = closest(kernel, names)
+        advice = f"did you mean {near}?" if near else f"there are: {', '.join(names)}"
+        raise click.ClickException(f"{file} has no kernel {kernel!r}; {advice}")
+    return [f for f in functions if f.name == kernel]
+
+
+def _facts(module: Module, functions: list[Function]) -> list[Facts]:
+    from ptxlint.engine.analyse import find_arch
+    from ptxlint.facts import Facts
+
+    arch = find_arch(module.arch)
+    return [Facts(module, function, arch) for function in functions]
+
+
+def _render(
+    what: str, format_: str, module: Module, functions: list[Function], kernel: str | None
+) -> str:
+    if what == "ir":
+        from ptxlint.ir.printer import function_lines, print_module
+
+        if kernel is None:
+            return print_module(module)
+        return "\n".join(line for f in functions for line in function_lines(f)) + "\n"
+    facts = _facts(module, functions)
+    if what == "facts":
+        from ptxlint.reporters.facts_text import render_facts
+
+        return "\n".join(render_facts(f) for f in facts)
+    if format_ == "dot":
+        from ptxlint.reporters.cfg_dot import render_cfg_dot
+
+        return render_cfg_dot(facts)
+    if format_ == "svg":
+        from ptxlint.reporters.cfg_svg import render_cfg_svg
+
+        if len(facts) > 1:
+            names = ", ".join(f.name for f in functions)
+            raise click.ClickException(f"an SVG shows one function; name one of: {names}")
+        return render_cfg_svg(facts[0])
+    from ptxlint.reporters.cfg_text import render_cfg_text
+
+    return "\n".join(render_cfg_text(f) for f in facts)
