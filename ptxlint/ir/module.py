@@ -10,9 +10,9 @@ from ptxlint.source import Loc, Problem, SourceFrame, SourceText
 
 
 class FileEntry(NamedTuple):
-    """`.file index "name"[, timestamp, size]`."""
+    """`.file number "name"[, timestamp, size]`."""
 
-    index: int
+    number: int
     name: str
     timestamp: int | None
     size: int | None

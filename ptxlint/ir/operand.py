@@ -131,10 +131,10 @@ class Address(NamedTuple):
 
 
 class Indexed(NamedTuple):
-    """`name[index]`, as in `mov.u32 r, table[4]`."""
+    """`name[subscript]`, as in `mov.u32 r, table[4]`."""
 
     base: Operand
-    index: Operand
+    subscript: Operand
 
 
 class Group(NamedTuple):

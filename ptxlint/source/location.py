@@ -26,10 +26,21 @@ class Loc:
 
     `file` is an index into the module's `.file` table, `line` counts from 1, `column` from 0 or
     1 as the producer chose. `parent` is where this code was inlined (`inlined_at`), outermost
-    frame last; `function` is the label that names the inlined function.
+    frame last; `function` is the label that names the inlined function. `in_asm` marks one that
+    stands between the `// begin inline asm` and `// end inline asm` of its producer: it counts
+    lines of the assembly text and locates nothing.
     """
 
-    __slots__ = ("column", "file", "function", "function_offset", "line", "offset", "parent")
+    __slots__ = (
+        "column",
+        "file",
+        "function",
+        "function_offset",
+        "in_asm",
+        "line",
+        "offset",
+        "parent",
+    )
 
     def __init__(
         self,
@@ -48,6 +59,7 @@ class Loc:
         self.function = function
         self.function_offset = function_offset
         self.parent = parent
+        self.in_asm = False
 
     def chain(self) -> list[Loc]:
         """The inlining chain, innermost first; never longer than 64 frames."""

@@ -89,9 +89,11 @@ class ModuleBuilder:
         self.module = Module(source)
         self.text = source.text
         self.function: Function | None = None
+        self._registers: list[Register] = []
         self._symbols: dict[str, Symbol] = {}
         self._literals: dict[str, Immediate] = {}
         self._environment = _Environment(self)
+        self._lookup = self._environment.__getitem__
         self._scopes: list[_Scope] = []
         self._scope_count = 0
         self._loc: Loc | None = None
@@ -121,6 +123,17 @@ class ModuleBuilder:
     # Names ------------------------------------------------------------------------------------
     def resolve(self, name: str) -> Atom:
         """What a name means here, when the environment does not hold it yet."""
+        prefix = name.rstrip("0123456789")
+        digits = name[len(prefix) :]
+        if digits and prefix and (digits[0] != "0" or digits == "0"):
+            for scope in reversed(self._scopes):
+                entry = scope.ranges.get(prefix)
+                if entry is not None and int(digits) < entry[0]:
+                    return self._add_register(name, entry[1], entry[2], scope)
+        return self._resolve_other(name)
+
+    def _resolve_other(self, name: str) -> Atom:
+        """A literal, a symbol, a special register, or a label that comes later."""
         first = name[0]
         if first.isdigit() or first == ".":
             literal = self._literals.get(name)
@@ -128,7 +141,7 @@ class ModuleBuilder:
                 literal = self._literals[name] = parse_literal(name)
             self._environment[name] = literal
             return literal
-        register = self._ranged(name)
+        register = self._ranged_with_digits(name)
         if register is not None:
             return register
         symbol = self._symbols.get(name)
@@ -138,20 +151,6 @@ class ModuleBuilder:
             special = self._environment[name] = SpecialRegister(name)
             return special
         return self._pending_label(name)
-
-    def _ranged(self, name: str) -> Register | None:
-        """A register of a `%r<n>` declaration, made when it is first met."""
-        match = _RANGED.fullmatch(name)
-        if match is None:
-            return None
-        prefix, number = match[1], int(match[2])
-        for scope in reversed(self._scopes):
-            entry = scope.ranges.get(prefix)
-            if entry is not None and number < entry[0]:
-                return self._add_register(name, entry[1], entry[2], scope)
-            if prefix != match[1]:
-                break
-        return self._ranged_with_digits(name)
 
     def _ranged_with_digits(self, name: str) -> Register | None:
         """`.reg .b32 x1<4>` declares x10 … x13: a prefix may end in digits."""
@@ -168,19 +167,20 @@ class ModuleBuilder:
         return None
 
     def _add_register(self, name: str, type_name: str, vector: int, scope: _Scope) -> Register:
-        function = self.function
-        assert function is not None
-        registers = function.registers
-        register = Register(
-            name, type_name, len(registers), scope.number, self._offset, vector
-        )
+        registers = self._registers
+        register = Register(name, type_name, len(registers), scope.number, self._offset, vector)
         registers.append(register)
-        self._bind(name, register, scope)
+        if len(self._scopes) == 1:
+            self._environment[name] = register
+        else:
+            self._bind(name, register, scope)
         return register
 
     def _bind(self, name: str, atom: Atom, scope: _Scope) -> None:
+        """Make a name visible; what it hides in an outer block comes back when this one ends."""
         environment = self._environment
-        scope.hidden.append((name, environment.get(name, _ABSENT)))
+        if len(self._scopes) > 1:
+            scope.hidden.append((name, environment.get(name, _ABSENT)))
         environment[name] = atom
 
     def _pending_label(self, name: str) -> Label:
@@ -199,14 +199,12 @@ class ModuleBuilder:
             self.problem(offset, "an instruction outside any function", code="structure")
             return
         self._offset = offset
-        args = tuple(map(self._environment.__getitem__, slots))
+        args = tuple(map(self._lookup, slots))
         kinds = tuple(map(type, args))
         shape = template.shapes.get(kinds)
         if shape is None:
             guard, mnemonic, extra, patterns = template.payload
-            shape = template.shapes[kinds] = build_shape(
-                guard, mnemonic, extra, patterns, kinds
-            )
+            shape = template.shapes[kinds] = build_shape(guard, mnemonic, extra, patterns, kinds)
         instrs = function.instrs
         instr = Instr(shape, args, len(instrs), offset, self._loc)
         instrs.append(instr)
@@ -230,9 +228,11 @@ class ModuleBuilder:
         scope = self._scopes[-1]
         if name in scope.declared:
             self.problem(
-                offset, f"`{name}` is defined twice in this block", code="duplicate",
+                offset,
+                f"`{name}` is defined twice in this block",
+                code="duplicate",
                 hint="rename one of the two",
-            )  # fmt: skip
+            )
             return
         scope.declared.add(name)
         target = len(function.instrs)
@@ -296,7 +296,9 @@ class ModuleBuilder:
             self.module.items.append(loc)
             return
         self.function.items.append(loc)
-        if not self._in_inline_asm(offset):
+        if self._in_inline_asm(offset):
+            loc.in_asm = True
+        else:
             self._loc = loc
             self._locs[file, line, column] = loc
 
@@ -323,7 +325,9 @@ class ModuleBuilder:
     def _on_version(self, statement: Statement, payload: Any) -> None:
         major, _, minor = statement.slots[0].partition(".")
         if not (major.isdigit() and minor.isdigit()):
-            self.problem(statement.offset, f"`{statement.slots[0]}` is no PTX version", code="version")
+            self.problem(
+                statement.offset, f"`{statement.slots[0]}` is no PTX version", code="version"
+            )
             return
         self.module.version = (int(major), int(minor))
 
@@ -422,9 +426,11 @@ class ModuleBuilder:
         if kind is None:
             spelled = " ".join("." + m for m in mods)
             self.problem(
-                statement.offset, f"`{spelled}` is no register type", code="type",
-                hint="registers are .pred, .b/.u/.s with 8 to 64 bits, .b128, .f16, .f16x2, .f32, .f64",
-            )  # fmt: skip
+                statement.offset,
+                f"`{spelled}` is no register type",
+                code="type",
+                hint="registers are .pred, .b/.u/.s of 8 to 64 bits, .b128, .f16, .f16x2, .f32, .f64",
+            )
             kind = "b32"
         function = self.function
         if function is None:
@@ -437,7 +443,9 @@ class ModuleBuilder:
             offset = statement.offsets[name_slot] if statement.offsets else statement.offset
             count = 0 if count_slot < 0 else parse_literal(statement.slots[count_slot]).value
             written.append((name, count))
-            self._declare_register(name, count if count_slot >= 0 else None, kind, vector, scope, offset)
+            self._declare_register(
+                name, count if count_slot >= 0 else None, kind, vector, scope, offset
+            )
         function.items.append(RegisterDeclaration(kind, vector, tuple(written), statement.offset))
 
     def _declare_register(
@@ -446,9 +454,11 @@ class ModuleBuilder:
         key = name if count is None else f"{name}<"
         if key in scope.declared or (count is None and self._in_range(name, scope)):
             self.problem(
-                offset, f"register `{name}` is declared twice in this block", code="duplicate",
+                offset,
+                f"register `{name}` is declared twice in this block",
+                code="duplicate",
                 hint="rename one of the two",
-            )  # fmt: skip
+            )
             return
         scope.declared.add(key)
         if count is not None:
@@ -498,7 +508,10 @@ class ModuleBuilder:
         function = self.function
         if function is None:
             old = self.module.variables.get(name)
-            if old is not None and not {"extern", "common", "weak"} & {*old.linkage, *variable.linkage}:
+            if old is not None and not {"extern", "common", "weak"} & {
+                *old.linkage,
+                *variable.linkage,
+            }:
                 self.problem(variable.offset, f"`{name}` is declared twice", code="duplicate")
             self.module.variables[name] = variable
             self._symbols[name] = symbol
@@ -543,9 +556,17 @@ class ModuleBuilder:
         if space != "reg" and not kind:
             self.problem(offset, f"`{name}` is declared without a type", code="type")
         return Variable(
-            name, space, kind or "b8", dims, align, vector,
-            tuple(linkage), tuple(attributes), value, offset,
-        )  # fmt: skip
+            name,
+            space,
+            kind or "b8",
+            dims,
+            align,
+            vector,
+            tuple(linkage),
+            tuple(attributes),
+            value,
+            offset,
+        )
 
     def _atoms(self, slots: tuple[str, ...]) -> tuple[Atom, ...]:
         """Slot values of a declaration: literals and symbols only."""
@@ -572,7 +593,10 @@ class ModuleBuilder:
     ) -> None:
         """A function header; `body` or `end_function` follows."""
         specs, kind = linkage.template.payload
-        links = tuple(s[1][1:] for s in specs if s[0] == "m")
+        atoms = self._atoms(linkage.slots)
+        links = tuple(
+            s[1][1:] if s[0] == "m" else _attribute(s[1], atoms) for s in specs if s[0] != "align"
+        )
         header: dict[str, tuple[int | str, ...]] = {}
         pragmas: list[str] = []
         for directive in directives:
@@ -596,6 +620,7 @@ class ModuleBuilder:
         self.module.items.append(function)
         self.module.functions.append(function)
         self.function = function
+        self._registers = function.registers
         self._loc = None
         self._locs = {}
         self._waiting_label = None
@@ -607,9 +632,11 @@ class ModuleBuilder:
         known = self._functions.get(function.name)
         if known is not None:
             self.problem(
-                function.offset, f"`{function.name}` is defined twice", code="duplicate",
+                function.offset,
+                f"`{function.name}` is defined twice",
+                code="duplicate",
                 hint="rename one of the two",
-            )  # fmt: skip
+            )
         self._functions[function.name] = function
         function.is_declaration = False
         self._environment.clear()
@@ -621,9 +648,10 @@ class ModuleBuilder:
                 continue
             if variable.name in scope.declared:
                 self.problem(
-                    variable.offset, f"parameter `{variable.name}` is declared twice",
+                    variable.offset,
+                    f"parameter `{variable.name}` is declared twice",
                     code="duplicate",
-                )  # fmt: skip
+                )
                 continue
             scope.declared.add(variable.name)
             if variable.space == "reg":
@@ -661,16 +689,20 @@ class ModuleBuilder:
         hidden = any(label.name == name for label in function.labels)
         if hidden:
             self.problem(
-                place, f"label `{name}` stands in a block that cannot be jumped into", code="label",
+                place,
+                f"label `{name}` stands in a block that cannot be jumped into",
+                code="label",
                 hint="a branch may leave a `{}` block, not enter one",
-            )  # fmt: skip
+            )
         elif jumps and not name.startswith("%"):
             self.problem(place, f"label `{name}` is not defined in `{function.name}`", code="label")
         else:
             self.problem(
-                place, f"`{name}` is not declared", code="undeclared",
-                hint="declare it with `.reg` (or as a variable, parameter or function) before its use",
-            )  # fmt: skip
+                place,
+                f"`{name}` is not declared",
+                code="undeclared",
+                hint="declare it (a register with `.reg`) before its use",
+            )
 
 
 def _register_type(mods: tuple[str, ...]) -> tuple[int, str | None]:
@@ -679,7 +711,9 @@ def _register_type(mods: tuple[str, ...]) -> tuple[int, str | None]:
     rest = list(mods)
     if rest and rest[0] in ("v2", "v4", "v8"):
         vector = int(rest.pop(0)[1:])
-    if len(rest) == 1 and (rest[0] in FUNDAMENTAL or rest[0] in ("bf16", "bf16x2", "tf32", "f32x2")):
+    if len(rest) == 1 and (
+        rest[0] in FUNDAMENTAL or rest[0] in ("bf16", "bf16x2", "tf32", "f32x2")
+    ):
         return vector, rest[0]
     return vector, None
 

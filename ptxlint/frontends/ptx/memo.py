@@ -10,15 +10,14 @@ from __future__ import annotations
 
 import json
 import re
-from importlib import resources
 from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
 
-from ptxlint.frontends.ptx.builder import ModuleBuilder
+from ptxlint.frontends.ptx import data
+from ptxlint.frontends.ptx.builder import MAX_PROBLEMS, ModuleBuilder
 from ptxlint.frontends.ptx.template import (
     GAP,
     NAME,
-    NUMBER,
     SLOT,
     STRING,
     WORD,
@@ -28,13 +27,14 @@ from ptxlint.frontends.ptx.template import (
 )
 
 if TYPE_CHECKING:
-    from ptxlint.frontends.ptx.reference import SyntaxFault
+    from ptxlint.frontends.ptx.reference import PtxSyntaxError
 
 _REST: Final = r'[^;{}"/@]*+(?:\{[^{};"/@]*+\}[^;{}"/@]*+)*+'
 
 _BODY: Final = re.compile(
     rf"""{GAP}(?:
-      (?:@[ \t\r\n]*+(!?)[ \t\r\n]*+({NAME})[ \t\r\n]++)?({WORD})(?![ \t\r\n]*+:)({_REST});(?P<instruction>)
+      (?:@[ \t\r\n]*+(!?)[ \t\r\n]*+({NAME})[ \t\r\n]++)?
+      ({WORD})(?![ \t\r\n]*+:)({_REST});(?P<instruction>)
     | \.loc[ \t]++([0-9]++)[ \t]++([0-9]++)[ \t]++([0-9]++)
       (?:,[ \t]*+function_name[ \t]++({NAME})[ \t]*+(?:\+[ \t]*+([0-9]++))?[ \t]*+
          ,[ \t]*+inlined_at[ \t]++([0-9]++)[ \t]++([0-9]++)[ \t]++([0-9]++))?
@@ -55,42 +55,42 @@ _WHOLE: Final = re.compile(
 _COMMENT: Final = re.compile(rf"{STRING}|//[^\n]*|/\*.*?\*/", re.DOTALL)
 _HEAD: Final = re.compile(r"\.[A-Za-z_][A-Za-z0-9_]*")
 _SPACED: Final = {
-    ".version": re.compile(rf"\.version{GAP}{NUMBER}", re.VERBOSE),
+    ".version": re.compile(rf"\.version{GAP}[0-9.]++", re.VERBOSE),
     ".target": re.compile(rf"\.target{GAP}{WORD}(?:{GAP},{GAP}{WORD})*+", re.VERBOSE),
-    ".address_size": re.compile(rf"\.address_size{GAP}{NUMBER}", re.VERBOSE),
-    ".file": re.compile(
-        rf"\.file{GAP}{NUMBER}{GAP}{STRING}(?:{GAP},{GAP}{NUMBER}{GAP},{GAP}{NUMBER})?",
-        re.VERBOSE | re.DOTALL,
-    ),
+    ".address_size": re.compile(rf"\.address_size{GAP}[0-9]++", re.VERBOSE),
+    ".file": re.compile(rf"\.file(?:{GAP}(?:[0-9]++|,|{STRING}))++", re.VERBOSE | re.DOTALL),
     ".loc": re.compile(
-        rf"\.loc{GAP}{NUMBER}{GAP}{NUMBER}{GAP}{NUMBER}"
-        rf"(?:{GAP},{GAP}function_name{GAP}\.?{WORD}{GAP}(?:\+{GAP}{NUMBER})?{GAP},"
-        rf"{GAP}inlined_at{GAP}{NUMBER}{GAP}{NUMBER}{GAP}{NUMBER})?",
-        re.VERBOSE,
+        rf"\.loc(?:{GAP}(?:[0-9]++|[,+]|function_name{GAP}\.?{WORD}|inlined_at\b))++", re.VERBOSE
     ),
 }
-"""Directives that end without a semicolon, white space and comments anywhere."""
+"""Directives that end without a semicolon: how far they can reach, white space and comments
+anywhere. What stands in between is judged by the grammar."""
 _VALUE: Final = (
-    rf"(?:[-+~]?(?:{NUMBER}|{NAME}|\.[A-Za-z_]\w*+)(?:[ \t]*+[-+][ \t]*+(?:{NUMBER}|{NAME}))?)"
+    r"-?(?:[0-9]++(?![A-Za-z0-9_$.])|[A-Za-z_$%.][A-Za-z0-9_$.]*+)"
+    r"(?:[ \t]*+[-+][ \t]*+(?:[0-9]++(?![A-Za-z0-9_$.])|[A-Za-z_$%][A-Za-z0-9_$]*+))?"
 )
 _SECTION: Final = re.compile(
     rf"\.section{GAP}(\.[A-Za-z_]\w*+){GAP}(\{{)"
-    rf"(?:{GAP}(?:\.b(?:8|16|32|64){GAP}{_VALUE}(?:{GAP},{GAP}{_VALUE})*+|{NAME}[ \t]*+:))*+"
+    rf"(?:{GAP}(?:\.b(?:8|16|32|64)[ \t]++{_VALUE}(?:{GAP},[ \t]*+{_VALUE})*+|{NAME}[ \t]*+:))*+"
     rf"{GAP}(\}})",
     re.VERBOSE | re.DOTALL,
 )
-_SECTION_LOOSE: Final = re.compile(r'(?:[^{}"/]|//[^\n]*+|/\*.*?\*/|/|"[^"]*")*+\{'
-                                   r'(?:[^{}"/]|//[^\n]*+|/\*.*?\*/|/|"[^"]*")*+\}', re.DOTALL)
+"""A section whose contents are plainly right; any other goes through the grammar."""
+_SECTION_LOOSE: Final = re.compile(
+    r'(?:[^{}"/]|//[^\n]*+|/\*.*?\*/|/|"[^"]*")*+\{'
+    r'(?:[^{}"/]|//[^\n]*+|/\*.*?\*/|/|"[^"]*")*+\}',
+    re.DOTALL,
+)
 _LINKAGE: Final = re.compile(
     rf"(?:\.(?:visible|extern|weak|common){GAP}|\.attribute{GAP}\([^;{{}}]*?\){GAP}(?!\())*+"
     r"\.(?:entry|func)\b",
     re.VERBOSE,
 )
-_LIST: Final = re.compile(rf'\((?:[^()"/;{{}}]|//[^\n]*+|/\*.*?\*/|\([^()]*+\))*+\)', re.DOTALL)
+_LIST: Final = re.compile(r'\((?:[^()"/;{}]|//[^\n]*+|/\*.*?\*/|\([^()]*+\))*+\)', re.DOTALL)
 _NAMED: Final = re.compile(rf"({NAME})", re.VERBOSE)
 _DIRECTIVE: Final = re.compile(
-    rf"\.pragma{GAP}{STRING}(?:{GAP},{GAP}{STRING})*+{GAP};"
-    rf"|\.[A-Za-z_]\w*+(?:{GAP}(?:{NUMBER}|{NAME})(?:{GAP},{GAP}(?:{NUMBER}|{NAME}))*+)?",
+    rf"\.pragma(?:{GAP}(?:{STRING}|,))++{GAP};"
+    rf"|\.[A-Za-z_]\w*+(?:{GAP}(?:[0-9]\w*+|{NAME}|,))*+",
     re.VERBOSE | re.DOTALL,
 )
 _DWARF: Final = re.compile(r"@@[^\n]*")
@@ -119,15 +119,13 @@ _memo = _Memo()
 
 def grammar_stamp() -> str:
     """Checksum of the grammar that templates must have been made with."""
-    data = resources.files("ptxlint.grammar").joinpath("ptx.lark").read_bytes()
-    return f"{crc32(data.replace(b'%c%c' % (13, 10), b'%c' % 10)):08x}"
+    return f"{crc32(data.read('ptx.lark').replace(bytes((13, 10)), bytes((10,)))):08x}"
 
 
 def _shipped() -> dict[str, list[Any]]:
     """Templates from `ptx.templates.json`; none if it is missing, stale or damaged."""
     try:
-        path = resources.files("ptxlint.grammar").joinpath("ptx.templates.json")
-        stored = json.loads(path.read_bytes())
+        stored = json.loads(data.read("ptx.templates.json"))
         if stored["stamp"] != grammar_stamp():
             return {}
         templates: dict[str, list[Any]] = stored["templates"]
@@ -245,15 +243,15 @@ class Scanner:
             if found is not None:
                 directives.append(found)
             here = _skip(text, match.end())
-        self.builder.begin_function(
-            linkage, returns, named[1], name_at, params, tuple(directives)
-        )
+        self.builder.begin_function(linkage, returns, named[1], name_at, params, tuple(directives))
         if text.startswith(";", here):
             self.builder.end_function(here)
             return here + 1
         if not text.startswith("{", here):
             what = "end of text" if here >= len(text) else f"`{text[here : here + 12].split()[0]}`"
-            self.builder.problem(here, f"unexpected {what} in a function header; expected `{{` or `;`")
+            self.builder.problem(
+                here, f"unexpected {what} in a function header; expected `{{` or `;`"
+            )
             self.builder.end_function(here)
             return self._skip_function(here)
         self.builder.open_body(here)
@@ -289,7 +287,8 @@ class Scanner:
         match_at, split, table = _BODY.match, SLOT.split, _memo.table
         instruction, memo = builder.instruction, self.memo
         depth = 1
-        while not builder.full:
+        problems = builder.module.problems
+        while len(problems) < MAX_PROBLEMS:
             match = match_at(text, at)
             kind = match.lastgroup if match is not None else None
             if match is None:
@@ -299,7 +298,7 @@ class Scanner:
                 slots = split(rest)
                 key = (word if guard is None else f"@{bang}{word}") + "\0".join(slots[::2])
                 template = table.get(key)
-                start = match.start(3) if guard is None else text.index("@", _skip(text, at))
+                start = match.start(3) if guard is None else text.rindex("@", at, match.start(2))
                 if template is None or not memo:
                     template = self._learn(key, start, match.end()) if memo else None
                     if template is None:
@@ -341,9 +340,11 @@ class Scanner:
             name = builder.function.name
             if not builder.full:
                 builder.problem(
-                    len(self.text.rstrip()), f"the body of `{name}` is not closed", "add `}`",
+                    len(self.text.rstrip()),
+                    f"the body of `{name}` is not closed",
+                    "add `}`",
                     "structure",
-                )  # fmt: skip
+                )
             builder.end_function(len(self.text))
         return len(self.text)
 
@@ -353,9 +354,14 @@ class Scanner:
             self.builder.loc(int(file), int(line), int(column), match.start(6))
             return
         self.builder.loc(
-            int(file), int(line), int(column), match.start(6),
-            name, int(plus) if plus else 0, (int(a), int(b), int(c)),
-        )  # fmt: skip
+            int(file),
+            int(line),
+            int(column),
+            match.start(6),
+            name,
+            int(plus) if plus else 0,
+            (int(a), int(b), int(c)),
+        )
 
     def _body_other(self, at: int) -> int:
         """A statement of a body that the main pattern does not cover."""
@@ -429,7 +435,7 @@ class Scanner:
         piece = self.text[at:end]
         try:
             parsed: Statement = reference.parse(piece, "statement")
-        except reference.SyntaxFault:
+        except reference.PtxSyntaxError:
             return None
         guard, _, rest_at = _opcode_of(piece)
         expected = [m.start() for m in SLOT.finditer(piece, rest_at)]
@@ -445,7 +451,7 @@ class Scanner:
 
         try:
             node = reference.parse(piece, start)
-        except reference.SyntaxFault as fault:
+        except reference.PtxSyntaxError as fault:
             self._report(at, at + len(piece), fault)
             return None
         if not isinstance(node, Statement):
@@ -468,13 +474,13 @@ class Scanner:
         piece = _without_comments(self.text[at : max(end, at + 1)])[:20_000]
         try:
             reference.parse(piece, start)
-        except reference.SyntaxFault as fault:
+        except reference.PtxSyntaxError as fault:
             self._report(at, at + len(piece), fault)
             return max(self._resume_at or 0, end, at + 1)
         self.builder.problem(at, "this statement has no end", "add `;`")
         return max(end, at + 1)
 
-    def _report(self, at: int, end: int, fault: SyntaxFault) -> None:
+    def _report(self, at: int, end: int, fault: PtxSyntaxError) -> None:
         """Record a syntax fault; decide where to go on: at the faulty line if it starts one."""
         place = at + fault.offset
         self.builder.problem(min(place, len(self.text)), fault.message)
@@ -497,9 +503,7 @@ def emit(builder: ModuleBuilder, node: Any, shift: int = 0) -> None:
         offsets = tuple(o + shift for o in node.offsets)
         builder.statement(node._replace(offsets=offsets, offset=node.offset + shift))
     elif isinstance(node, reference.SectionNode):
-        builder.section(
-            node.name, node.start + shift, node.end + shift, node.offset + shift
-        )
+        builder.section(node.name, node.start + shift, node.end + shift, node.offset + shift)
     elif isinstance(node, reference.DwarfNode):
         builder.dwarf(node.text, node.offset + shift)
     elif isinstance(node, reference.PrototypeNode):
@@ -543,9 +547,7 @@ def _without_comments(piece: str) -> str:
     """The text with every comment blanked out, so that offsets stay."""
     if "/" not in piece and "#" not in piece:
         return piece
-    return _COMMENT.sub(
-        lambda m: m[0] if m[0][0] == '"' else re.sub(r"[^\n]", " ", m[0]), piece
-    )
+    return _COMMENT.sub(lambda m: m[0] if m[0][0] == '"' else re.sub(r"[^\n]", " ", m[0]), piece)
 
 
 _OPCODE: Final = re.compile(rf"(@[ \t\r\n]*+!?[ \t\r\n]*+{NAME}[ \t\r\n]++)?({WORD})", re.VERBOSE)
@@ -559,9 +561,7 @@ def _opcode_of(piece: str) -> tuple[str, str, int]:
     return "".join((match[1] or "").split()), match[2], match.end()
 
 
-def _skeleton(
-    piece: str, guard: str, word: str, rest_at: int, matches: list[re.Match[str]]
-) -> str:
+def _skeleton(piece: str, guard: str, word: str, rest_at: int, matches: list[re.Match[str]]) -> str:
     """The statement's text with its slots taken out and white space folded."""
     sign = ("@!" if guard[1] == "!" else "@") if guard else ""
     out, last = [sign + word], rest_at

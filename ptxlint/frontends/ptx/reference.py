@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from functools import cache
-from importlib import resources
 from typing import Any, NamedTuple, cast
 from zlib import crc32
 
@@ -17,6 +16,7 @@ import lark
 from lark import Lark, Token, Transformer
 from lark.exceptions import LarkError, UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
+from ptxlint.frontends.ptx import data
 from ptxlint.frontends.ptx.template import Payload, Statement, Template
 
 STARTS = ["module", "item", "statement", "linkage", "param", "directive"]
@@ -26,7 +26,7 @@ PRECEDENCE = {
 }  # fmt: skip
 
 
-class SyntaxFault(Exception):
+class PtxSyntaxError(Exception):
     """The text does not follow the grammar. `offset` is where, relative to the text parsed."""
 
     def __init__(self, offset: int, message: str) -> None:
@@ -179,7 +179,7 @@ class _ToStatements(Transformer):  # type: ignore[type-arg]
     def guard(self, children: list[Any]) -> tuple[str, int]:
         sign = children[1]
         if sign is not None and sign != "!":
-            raise SyntaxFault(sign.start_pos, f"a guard is `@p` or `@!p`, not `@{sign}p`")
+            raise PtxSyntaxError(sign.start_pos, f"a guard is `@p` or `@!p`, not `@{sign}p`")
         return ("@!" if sign else "@", children[0].start_pos)
 
     def instruction(self, children: list[Any]) -> Statement:
@@ -260,9 +260,7 @@ class _ToStatements(Transformer):  # type: ignore[type-arg]
 
     def register(self, children: list[Any]) -> Statement:
         mods = tuple(str(c)[1:] for c in children[1:] if isinstance(c, Token))
-        return self._take(
-            "register", (mods, tuple(c for c in children if isinstance(c, tuple)))
-        )
+        return self._take("register", (mods, tuple(c for c in children if isinstance(c, tuple))))
 
     def variable(self, children: list[Any]) -> Statement:
         specs = tuple(c for c in children if isinstance(c[0], str))
@@ -295,9 +293,7 @@ class _ToStatements(Transformer):  # type: ignore[type-arg]
     def section(self, children: list[Any]) -> SectionNode:
         self.reset()
         opening = next(c for c in children if isinstance(c, Brace))
-        return SectionNode(
-            children[0][1], opening.offset + 1, children[-1].offset, opening.offset
-        )
+        return SectionNode(children[0][1], opening.offset + 1, children[-1].offset, opening.offset)
 
     def block(self, children: list[Any]) -> list[Any]:
         flat: list[Any] = [children[0]]
@@ -336,7 +332,7 @@ def climb(parts: list[Any]) -> Payload:
         values.append(parts[at + 1])
     _reduce_while(values, operators, "")
     if len(values) != 1:
-        raise SyntaxFault(0, "`?` without its `:` in a constant expression")
+        raise PtxSyntaxError(0, "`?` without its `:` in a constant expression")
     return values[0]
 
 
@@ -352,7 +348,7 @@ def _reduce_while(values: list[Payload], operators: list[str], coming: str) -> N
             if coming == "?":
                 return
             if len(operators) < 2 or operators[-2] != "?":
-                raise SyntaxFault(0, "`:` without its `?` in a constant expression")
+                raise PtxSyntaxError(0, "`:` without its `?` in a constant expression")
             otherwise, then, condition = values.pop(), values.pop(), values.pop()
             del operators[-2:]
             values.append(("?", condition, then, otherwise))
@@ -370,7 +366,7 @@ def _reduce_while(values: list[Payload], operators: list[str], coming: str) -> N
 @cache
 def grammar_text() -> str:
     """The text of `grammar/ptx.lark`."""
-    return resources.files("ptxlint.grammar").joinpath("ptx.lark").read_text(encoding="utf-8")
+    return data.read("ptx.lark").decode().replace("\r\n", "\n")
 
 
 def stamp() -> str:
@@ -391,13 +387,13 @@ class _Parser:
             return self.lark.parse(text, start=start)
         except UnexpectedInput as error:
             raise _explain(error, text) from None
-        except SyntaxFault:
+        except PtxSyntaxError:
             raise
         except LarkError as error:
             original = getattr(error, "orig_exc", None)
-            if isinstance(original, SyntaxFault):
+            if isinstance(original, PtxSyntaxError):
                 raise original from None
-            raise SyntaxFault(0, str(error)) from None
+            raise PtxSyntaxError(0, str(error)) from None
 
 
 def _options(transformer: _ToStatements) -> dict[str, Any]:
@@ -417,8 +413,7 @@ def _compile(transformer: _ToStatements) -> Lark:
 def _from_tables(transformer: _ToStatements) -> Lark | None:
     """The parser from `ptx.tables.json`; None if the file is missing, stale or damaged."""
     try:
-        path = resources.files("ptxlint.grammar").joinpath("ptx.tables.json")
-        stored = json.loads(path.read_text(encoding="utf-8"))
+        stored = json.loads(data.read("ptx.tables.json"))
         if stored["stamp"] != stamp():
             return None
         load = cast(Any, Lark)._load_from_dict
@@ -458,7 +453,7 @@ _parser: _Parser | None = None
 def parse(text: str, start: str) -> Any:
     """Parse a text from one of `STARTS`.
 
-    `module` gives a list of nodes, the others one node. Raises SyntaxFault.
+    `module` gives a list of nodes, the others one node. Raises PtxSyntaxError.
     """
     global _parser
     if _parser is None:
@@ -480,7 +475,7 @@ _EXPECTED = (
 )
 
 
-def _explain(error: UnexpectedInput, text: str) -> SyntaxFault:
+def _explain(error: UnexpectedInput, text: str) -> PtxSyntaxError:
     """A person's words for Lark's error."""
     offset = error.pos_in_stream
     at = len(text) if offset is None or offset < 0 else offset
@@ -498,7 +493,7 @@ def _explain(error: UnexpectedInput, text: str) -> SyntaxFault:
         expected, what = set(), "the statement ends too early"
     words = [word for terminal, word in _EXPECTED if terminal in expected][:4]
     tail = f"; expected {', '.join(words[:-1]) + ' or ' if words[1:] else ''}{words[-1]}"
-    return SyntaxFault(at, what + (tail if words else ""))
+    return PtxSyntaxError(at, what + (tail if words else ""))
 
 
 def _clip(text: str) -> str:

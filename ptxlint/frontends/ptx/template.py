@@ -24,8 +24,25 @@ GAP: Final = r"(?:[ \t\r\n\f\v]++|//[^\n]*+|/\*(?:[^*]|\*(?!/))*+\*/|\#[^\n]*+)*
 """White space and comments. These fragments repeat terminals of the grammar; a test holds them
 equal."""
 
-SLOT: Final = re.compile(rf"((?<![A-Za-z0-9_$.%:])(?:{NAME}|{NUMBER})|{STRING})", re.DOTALL)
-"""Finds the slots of a statement, opcode and guard removed."""
+_W: Final = "[A-Za-z0-9_$]"
+SLOT: Final = re.compile(
+    rf"""([%_$A-Za-z0-9."](?<![A-Za-z0-9_$.%:].)(?:
+        (?<=[%_$]){_W}++
+      | (?<=[0-9])[0-9]*+(?!{_W}|\.)
+      | (?<=[A-Za-z]){_W}*+
+      | (?: (?<=0)(?:[fF][0-9A-Fa-f]{{8}}|[dD][0-9A-Fa-f]{{16}}|[xX][0-9A-Fa-f]+U?|[bB][01]+U?)
+          | (?<=[0-9])[0-9]*+(?:\.[0-9]*+(?:[eE][+-]?[0-9]++)?|[eE][+-]?[0-9]++|U)
+          | (?<=\.)[0-9]++(?:[eE][+-]?[0-9]++)?
+        )(?!{_W}|\.)
+      | (?<=")(?:[^"\\]|\\.)*+"
+    ))""",
+    re.DOTALL | re.VERBOSE,
+)
+"""Finds the slots of a statement, opcode and guard removed.
+
+It starts with a character class so that the regex engine can leap to candidates (measured: half
+the time of the plain alternation); the look-behinds then say what kind of slot it is.
+"""
 
 
 class Template:
