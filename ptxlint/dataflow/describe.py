@@ -166,7 +166,7 @@ class _Operands:
         if isinstance(operand, Pair):
             return f"{self.text(operand.first, True)}|{self.text(operand.second, True)}"
         if isinstance(operand, Indexed):
-            return f"{self.text(operand.base, True)}[{self.text(operand.index, False)}]"
+            return f"{self.text(operand.base, True)}[{self.text(operand.subscript, False)}]"
         if isinstance(operand, Expr):
             return f"{operand.operator}({self._list(operand.operands)})"
         opening, closing = "{}" if isinstance(operand, Vector) else "()"

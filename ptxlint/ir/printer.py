@@ -67,7 +67,7 @@ def _module_item(item: ModuleItem, module: Module) -> Iterator[str]:
             yield format_variable(variable) + ";"
     elif isinstance(item, FileEntry):
         stamp = "" if item.timestamp is None else f", {item.timestamp}, {item.size}"
-        yield f'.file {item.index} "{item.name}"{stamp}'
+        yield f'.file {item.number} "{item.name}"{stamp}'
     elif isinstance(item, Alias):
         yield f".alias {item.name}, {item.target};"
     elif isinstance(item, Section):

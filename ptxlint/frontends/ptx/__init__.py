@@ -31,7 +31,7 @@ def _whole(builder: ModuleBuilder) -> bool:
 
     try:
         nodes = reference.parse(builder.text, "module")
-    except (reference.SyntaxFault, RecursionError):
+    except (reference.PtxSyntaxError, RecursionError):
         return False
     for node in nodes:
         emit(builder, node)

@@ -429,7 +429,7 @@ class ModuleBuilder:
                 statement.offset,
                 f"`{spelled}` is no register type",
                 code="type",
-                hint="registers are .pred, .b/.u/.s of 8 to 64 bits, .b128, .f16, .f16x2, .f32, .f64",
+                hint="a register is .pred, .b8 to .b128, .u or .s, .f16, .f16x2, .f32 or .f64",
             )
             kind = "b32"
         function = self.function
