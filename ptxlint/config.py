@@ -20,6 +20,10 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 FILE_NAME: Final = "pyproject.toml"
+_TOOL_TABLE = re.compile(
+    rb"""tool["']?\s*\.\s*["']?ptxlint|^\s*\[\s*["']?tool["']?\s*\]|^\s*["']?tool["']?\s*=""", re.M
+)
+"""All ways to open `tool.ptxlint`: dotted, or inside a table called `tool`."""
 FORMATS: Final = ("text", "json", "sarif", "github")
 
 
@@ -80,7 +84,7 @@ def _load(path: str, required: bool) -> Config | None:
     except OSError as error:
         raise ConfigError(f"{path}: cannot read: {error.strerror or error}") from None
     # Most projects have no settings of ours: do not load a TOML parser to learn that.
-    if not required and b"ptxlint" not in data:
+    if not required and not (b"ptxlint" in data and _TOOL_TABLE.search(data)):
         return None
     try:
         text = data.decode("utf-8")

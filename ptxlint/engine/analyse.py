@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fnmatch import fnmatchcase
 from os.path import isabs, relpath
 from time import perf_counter
 from typing import TYPE_CHECKING
@@ -70,6 +69,8 @@ class Checker:
         if not self.path_ignores:
             return False
         paths = [place.path, *([place.source.path] if place.source else [])]
+        from fnmatch import fnmatchcase
+
         names = [self._relative(path) for path in paths]
         return any(
             rule in rules and any(fnmatchcase(name, glob) for name in names)

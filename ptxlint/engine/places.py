@@ -27,7 +27,8 @@ class Places:
             return Place(module.source.path, line, column)
         chain = tuple(self._frame(frame) for frame in module.frames(loc))
         shown = module.python_frame(loc)
-        source = self._frame(shown) if shown is not None else None
+        # Line 0 marks code that the compiler made up: it stands on no line.
+        source = self._frame(shown) if shown is not None and shown.line > 0 else None
         return Place(module.source.path, line, column, source, chain)
 
     def of(self, instr: Instr) -> Place:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import signal
@@ -61,6 +62,7 @@ def _start_worker(options: Options) -> None:
     global _checker
     # Ctrl-C goes to the whole process group; the parent answers it and ends the workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    gc.set_threshold(100_000)
     _checker = Checker(options, default_registry())
 
 

@@ -121,7 +121,11 @@ class _Picture:
                 box = self.boxes[at]
                 box.x, box.y = x, y
                 x += box.width + _GAP_X
-            y += max((self.boxes[at].height for at in layer), default=0.0) + _GAP_Y
+            tallest = max((self.boxes[at].height for at in layer), default=0.0)
+            for at in layer:
+                if not self.boxes[at].rows:
+                    self.boxes[at].height = tallest
+            y += tallest + _GAP_Y
         self.height = y
 
     def draw(self) -> str:
@@ -151,6 +155,8 @@ class _Picture:
         for at in path[1:]:
             box = self.boxes[at]
             points.append((box.x + box.width / 2, box.y))
+            if not box.rows:
+                points.append((box.x + box.width / 2, box.y + box.height))
         return _line(points, edge)
 
     def _backward(self, edge: Edge, lane: int) -> str:

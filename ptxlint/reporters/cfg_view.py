@@ -96,7 +96,7 @@ def python_lines(block: Block, cfg: Cfg, module: Module) -> str:
     lines: dict[str, set[int]] = {}
     for instr in cfg.instructions(block):
         frame = module.python_frame(instr.loc)
-        if frame is not None:
+        if frame is not None and frame.line > 0:
             lines.setdefault(frame.path, set()).add(frame.line)
     parts = []
     for path, numbers in lines.items():

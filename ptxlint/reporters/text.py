@@ -61,8 +61,8 @@ class _Writer:
         place = finding.place
         shown = place.source or place
         kind = self.paint(finding.severity, f"{finding.severity}[{finding.rule}]")
-        where = self.paint("bold", f"{shown.path}:{shown.line}:{shown.column}")
-        lines = [f"{where}: {kind} {finding.message}"]
+        where = self.paint("bold", _plain(f"{shown.path}:{shown.line}:{shown.column}"))
+        lines = [f"{where}: {kind} {_plain(finding.message)}"]
         lines += self._quotes(finding)
         if finding.breaks_when:
             lines.append(self._footer("breaks when", finding.breaks_when))
@@ -76,7 +76,7 @@ class _Writer:
         return "\n".join(lines)
 
     def _footer(self, title: str, text: str) -> str:
-        return f"   = {self.paint('bold', title)}: {text}"
+        return f"   = {self.paint('bold', title)}: {_plain(text)}"
 
     def _quotes(self, finding: Finding) -> list[str]:
         marks = [self._mark(finding.place, finding.label, True)]
@@ -88,17 +88,17 @@ class _Writer:
         for mark in marks:
             text = self._line(mark.path, mark.line)
             if mark.path != path:
-                lines.append(f" {'':>{width}}--> {mark.path}:{mark.line}:{mark.column}")
+                lines.append(f" {'':>{width}}--> {_plain(mark.path)}:{mark.line}:{mark.column}")
                 path, quoted = mark.path, None
             if not text:
                 if mark.label:
-                    lines.append(f" {'':>{width}} : line {mark.line}: {mark.label}")
+                    lines.append(f" {'':>{width}} : line {mark.line}: {_plain(mark.label)}")
                 continue
             quote, caret = _cut(text, mark.column)
             if quoted != (mark.path, mark.line):
                 lines.append(f" {mark.line:>{width}} | {quote}".rstrip())
                 quoted = (mark.path, mark.line)
-            pointer = self.paint("note", f"^ {mark.label}".rstrip())
+            pointer = self.paint("note", _plain(f"^ {mark.label}").rstrip())
             lines.append(f" {'':>{width}} | {' ' * caret}{pointer}")
         return lines
 
@@ -133,13 +133,22 @@ def _read_ptx(path: str) -> SourceText | None:
     return None if isinstance(text, InputFault) else SourceText(text, path)
 
 
+def _plain(text: str) -> str:
+    """On one line and without control characters, whatever the checked file put into it."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else "?" for c in " ".join(text.split()))
+
+
 def _cut(text: str, column: int) -> tuple[str, int]:
     """A printable form of a line and the position of the caret in it.
 
     Tabs become spaces, control characters become `?`, and a long line is cut around the caret.
     """
     before = text[: column - 1].expandtabs(_TAB)
-    whole = "".join(c if c.isprintable() else "?" for c in text.expandtabs(_TAB))
+    whole = text.expandtabs(_TAB)
+    if not whole.isprintable():
+        whole = "".join(c if c.isprintable() else "?" for c in whole)
     caret = min(len(before), len(whole))
     if len(whole) <= _MAX_WIDTH:
         return whole, caret
