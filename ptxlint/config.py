@@ -50,7 +50,7 @@ class Config(NamedTuple):
                 text = stream.read()
         except (OSError, UnicodeDecodeError):
             return self.path
-        return _where(self.path, text, re.compile(rf"""["']{re.escape(word)}["']"""))
+        return _where(self.path, text, [re.compile(rf"""["']{re.escape(word)}["']""")])
 
 
 def find_config(start: str) -> Config:
@@ -137,13 +137,11 @@ class _Reader:
         self._fault(key, f"unknown key {key!r} in [tool.ptxlint]; {advice}")
 
     def _fault(self, key: str, message: str) -> None:
-        pattern = re.compile(
-            rf"""^[ \t]*(?:tool\.ptxlint\.)?["']?{re.escape(key)}["']?\s*=""", re.M
-        )
+        named = rf"""["']?{re.escape(key)}["']?\s*="""
+        patterns = [re.compile(rf"^[ \t]*(?:tool\.ptxlint\.)?{named}", re.M), re.compile(named)]
         start = re.search(r"^[ \t]*\[\s*tool\s*\.\s*[\"']?ptxlint\b", self.text, re.M)
-        self.faults.append(
-            f"{_where(self.path, self.text, pattern, start.start() if start else 0)}: {message}"
-        )
+        at = start.start() if start else 0
+        self.faults.append(f"{_where(self.path, self.text, patterns, at)}: {message}")
 
     def words(self, key: str, value: Any) -> tuple[str, ...]:
         """A list of non-empty strings."""
@@ -205,12 +203,14 @@ def _show(value: Any) -> str:
     return repr(value) if isinstance(value, (str, int, float)) else f"a {type(value).__name__}"
 
 
-def _where(path: str, text: str, pattern: re.Pattern[str], start: int = 0) -> str:
-    match = pattern.search(text, start) or pattern.search(text)
-    if match is None:
-        return path
-    at = match.end() - 1
-    return f"{path}:{text.count(chr(10), 0, at) + 1}"
+def _where(path: str, text: str, patterns: list[re.Pattern[str]], start: int = 0) -> str:
+    """`path:line` of the first pattern that matches behind `start`; `path` if none does."""
+    for pattern in patterns:
+        match = pattern.search(text, start)
+        if match is not None:
+            line = text.count("\n", 0, match.end() - 1) + 1
+            return f"{path}:{line}"
+    return path
 
 
 def _shorten(path: str) -> str:
