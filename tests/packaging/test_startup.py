@@ -1,0 +1,57 @@
+"""What `ptxlint check` loads: the interpreter's start is most of the time of a small file."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+HEAVY = {"torch", "triton", "numpy", "networkx", "lark", "rich", "asyncio", "multiprocessing"}
+# Triton's own output, whose statement shapes are all among the shipped templates.
+FILES = (
+    "fixtures/ptx/sm_80/softmax.ptx",
+    "fixtures/ptx/sm_90/flash_fwd.ptx",
+    "fixtures/ptx/sm_100/matmul_dot_fp16.ptx",
+)
+
+
+def loaded_by(*arguments: str) -> set[str]:
+    """Top-level names of all modules that a ptxlint command imports."""
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "ptxlint", *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode in (0, 1), done.stdout + done.stderr
+    lines = [line for line in done.stderr.splitlines() if line.startswith("import time:")]
+    return {line.rpartition("|")[2].strip().partition(".")[0] for line in lines}
+
+
+@pytest.mark.parametrize("path", FILES)
+@pytest.mark.parametrize("format_", ["text", "json"])
+def test_check_loads_nothing_heavy(path: str, format_: str) -> None:
+    loaded = loaded_by("check", "--format", format_, path)
+    assert "click" in loaded
+    assert loaded & HEAVY == set()
+
+
+def test_check_of_a_folder_loads_nothing_heavy() -> None:
+    assert loaded_by("check", "--exit-zero", "fixtures/ptx/sm_86") & HEAVY == set()
+
+
+def test_the_measurement_sees_a_heavy_module() -> None:
+    assert "lark" in loaded_by("check", "--parser", "lark", FILES[0])
+
+
+def test_importing_the_package_loads_nothing_of_it() -> None:
+    code = "import sys, ptxlint; print([m for m in sys.modules if m.startswith('ptxlint.')])"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "[]\n"
