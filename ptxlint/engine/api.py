@@ -73,13 +73,7 @@ def inputs(source: Source | Iterable[Source]) -> list[Found]:
     """Everything that `source` stands for."""
     single = isinstance(source, (str, os.PathLike, SourceText))
     sources: Iterable[Source] = [source] if single else source  # type: ignore[list-item, assignment]
-    found: list[Found] = []
-    paths: list[str] = []
-    for item in sources:
-        if isinstance(item, SourceText):
-            found += discover(paths)
-            paths = []
-            found.append(Input(item.path, item.text))
-        else:
-            paths.append(os.fspath(item))
-    return found + discover(paths)
+    return discover(
+        Input(item.path, item.text) if isinstance(item, SourceText) else os.fspath(item)
+        for item in sources
+    )

@@ -180,8 +180,9 @@ def _comments_by_line(source: SourceText) -> list[_Comment]:
     out: list[_Comment] = []
     for number, text in enumerate(source.text.splitlines(), 1):
         match = _PYTHON_COMMENT.search(text) if MARK in text else None
-        if match:
-            target = number if text[: match.start()].strip() else number + 1
+        before = text[: match.start()] if match else ""
+        if match and before.count('"') % 2 == 0 and before.count("'") % 2 == 0:
+            target = number if before.strip() else number + 1
             column = match.start() + 1
             out.append((match["text"], number, column, range(target, target + 1)))
     return out

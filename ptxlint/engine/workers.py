@@ -8,7 +8,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.context import BaseContext
 
@@ -28,27 +28,26 @@ _checker: Checker | None = None
 def check_in_processes(items: list[Found], options: Options, jobs: int) -> Iterator[FileResult]:
     """The results of these inputs in their order, computed by `jobs` processes (0: all CPUs)."""
     count = min(jobs if jobs > 0 else os.cpu_count() or 1, len(items))
+    context = _context()
+    others = set(multiprocessing.active_children())
     done = 0
-    executor = _executor(count, options)
+    executor = ProcessPoolExecutor(count, context, _start_worker, (options,))
     try:
-        futures = [executor.submit(_check, item) for item in items]
-        for future in futures:
-            yield _value(future)
+        for future in [executor.submit(_check, item) for item in items]:
+            yield future.result()
             done += 1
+        executor.shutdown()
     except BrokenProcessPool:
         # Somebody's file killed a worker, and the pool with it: find out whose, one at a time.
+        executor.shutdown()
         for item in items[done:]:
-            yield _check_alone(item, options)
-    finally:
+            yield _check_alone(item, options, context)
+    except BaseException:
+        # Ctrl-C, or nobody wants the rest: do not wait for what the workers are at.
         executor.shutdown(wait=False, cancel_futures=True)
-
-
-def _value(future: Future[FileResult]) -> FileResult:
-    return future.result()
-
-
-def _executor(count: int, options: Options) -> ProcessPoolExecutor:
-    return ProcessPoolExecutor(count, _context(), _start_worker, (options,))
+        for child in set(multiprocessing.active_children()) - others:
+            child.terminate()
+        raise
 
 
 def _context() -> BaseContext:
@@ -71,9 +70,9 @@ def _check(item: Found) -> FileResult:
     return _checker.check(item)
 
 
-def _check_alone(item: Found, options: Options) -> FileResult:
+def _check_alone(item: Found, options: Options, context: BaseContext) -> FileResult:
     """Check one file in a process of its own; if that dies, say so."""
-    executor = _executor(1, options)
+    executor = ProcessPoolExecutor(1, context, _start_worker, (options,))
     try:
         return executor.submit(_check, item).result()
     except BrokenProcessPool:
@@ -82,4 +81,4 @@ def _check_alone(item: Found, options: Options) -> FileResult:
         fingerprint = Fingerprints().next(INTERNAL.id, item.path, message)
         return FileResult(item.path, (finding._replace(fingerprint=fingerprint),))
     finally:
-        executor.shutdown(wait=False, cancel_futures=True)
+        executor.shutdown()

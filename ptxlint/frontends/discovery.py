@@ -45,14 +45,17 @@ class InputFault(NamedTuple):
 Found: TypeAlias = Input | InputFault
 
 
-def discover(paths: Iterable[str]) -> list[Found]:
+def discover(paths: Iterable[str | Input]) -> list[Found]:
     """All inputs that these paths stand for, each once, in a fixed order.
 
-    A directory stands for every `*.ptx` below it; `-` for standard input.
+    A directory stands for every `*.ptx` below it; `-` for standard input; an `Input` for itself.
     """
     found: list[Found] = []
     seen: set[str] = set()
     for path in paths:
+        if isinstance(path, Input):
+            found.append(path)
+            continue
         for item in _expand(path):
             key = item.path if isinstance(item, InputFault) else os.path.abspath(item.path)
             if key not in seen:
