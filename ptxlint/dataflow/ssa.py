@@ -212,6 +212,7 @@ class _Renamer:
         if value is None:
             kind = ARGUMENT if register.index in self._arguments else UNDEFINED
             value = self._initial[register.index] = self._new(kind, register)
+            self.ssa.at_entry.append(value)
         return value
 
     def _set_initial(self, survey: _Survey, live_in: list[int]) -> None:

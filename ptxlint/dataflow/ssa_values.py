@@ -39,6 +39,7 @@ class Ssa:
         "_resolved",
         "_roots",
         "_users",
+        "at_entry",
         "cfg",
         "def_values",
         "instr",
@@ -61,6 +62,8 @@ class Ssa:
         """Which of `Instr.defs` the value is for; 0 for a phi and for what is there at entry."""
         self.operands: list[tuple[int, ...]] = []
         self.register: list[Register] = []
+        self.at_entry: list[int] = []
+        """The UNDEFINED and ARGUMENT values, one for each register that needs it."""
         self.phis: dict[int, list[int]] = {}
         """The phis of each block that has some."""
         self.phi_block: dict[int, int] = {}
