@@ -100,7 +100,8 @@ class _Targets:
     def of(self, instr: Instr, kind: str) -> tuple[int, ...]:
         """Targets of a jump in operand order, none for other kinds."""
         if kind == "branch":
-            found = [atom.target for atom in instr.args if type(atom) is Label]
+            # The target of a label that is defined nowhere is -1.
+            found = [a.target for a in instr.args if type(a) is Label and a.target >= 0]
             return tuple(found) if found else self._all()
         if kind == "indirect":
             return self._listed(instr)

@@ -29,7 +29,17 @@ class DominatorTree:
     Unreachable blocks dominate nothing and are dominated by nothing, themselves included.
     """
 
-    __slots__ = ("_first", "_frontiers", "_last", "_preds", "children", "idom", "preorder", "root")
+    __slots__ = (
+        "_first",
+        "_frontiers",
+        "_last",
+        "_preds",
+        "children",
+        "depth",
+        "idom",
+        "preorder",
+        "root",
+    )
 
     def __init__(self, root: int, idom: list[int], preds: list[list[int]]) -> None:
         # All lists have one element more than there are blocks: index EXIT (-1) is the last.
@@ -49,11 +59,14 @@ class DominatorTree:
         size = len(self.idom)
         self._first = [-1] * size
         self._last = [-2] * size
+        self.depth = [-1] * size
+        """Distance of each node from the root; -1 for an unreachable block."""
         order: list[int] = []
         stack = [self.root]
         while stack:
             node = stack.pop()
             self._first[node] = len(order)
+            self.depth[node] = self.depth[self.idom[node]] + 1 if order else 0
             order.append(node)
             stack.extend(reversed(self.children[node]))
         sizes = [1] * size
@@ -71,6 +84,10 @@ class DominatorTree:
     def strictly_dominates(self, a: int, b: int) -> bool:
         """True if `a` dominates `b` and they differ. O(1)."""
         return self._first[a] < self._first[b] <= self._last[a]
+
+    def interval(self, node: int) -> tuple[int, int]:
+        """First and last place in `preorder` of what the node dominates; empty if unreachable."""
+        return self._first[node], self._last[node]
 
     def nearest_common(self, nodes: Iterable[int]) -> int:
         """The nearest node that dominates all of these; `NONE` if one is unreachable."""
