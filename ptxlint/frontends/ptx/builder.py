@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections.abc import Iterator
 from typing import Any, Final
 
 from ptxlint.frontends.ptx.template import Statement, Template
@@ -38,6 +39,8 @@ from ptxlint.ir.shape import build_shape
 from ptxlint.ir.types import FUNDAMENTAL
 from ptxlint.source import Loc, Problem, SourceText
 
+MAX_COUNTED: Final = 65_536
+"""Most variables that one `name<n>` is expanded to."""
 MAX_PROBLEMS: Final = 200
 """Past this many faults a text is given up: it is no PTX, and more lines help nobody."""
 
@@ -125,12 +128,20 @@ class ModuleBuilder:
         """What a name means here, when the environment does not hold it yet."""
         prefix = name.rstrip("0123456789")
         digits = name[len(prefix) :]
-        if digits and prefix and (digits[0] != "0" or digits == "0"):
+        if digits and prefix:
             for scope in reversed(self._scopes):
                 entry = scope.ranges.get(prefix)
                 if entry is not None and int(digits) < entry[0]:
+                    if digits[0] == "0" and digits != "0":
+                        return self._leading_zeros(name, prefix + str(int(digits)))
                     return self._add_register(name, entry[1], entry[2], scope)
         return self._resolve_other(name)
+
+    def _leading_zeros(self, name: str, canonical: str) -> Atom:
+        """`%r03` is `%r3` where `%r<n>` is declared (measured with ptxas)."""
+        atom = self._environment[canonical]
+        self._bind(name, atom, self._scopes[-1])
+        return atom
 
     def _resolve_other(self, name: str) -> Atom:
         """A literal, a symbol, a special register, or a label that comes later."""
@@ -496,7 +507,7 @@ class ModuleBuilder:
 
     def _on_variable(self, statement: Statement, payload: Any) -> None:
         specs, declarators = payload
-        made = [self._variable(statement, specs, d) for d in declarators]
+        made = [v for d in declarators for v in self._variables(statement, specs, d)]
         if self.function is None:
             self.module.items.append(GlobalDeclaration(tuple(made), statement.offset))
         for variable in made:
@@ -526,8 +537,18 @@ class ModuleBuilder:
         function.items.append(variable)
         self._bind(name, symbol, scope)
 
+    def _variables(self, statement: Statement, specs: Any, declarator: Any) -> Iterator[Variable]:
+        """The variables of one declarator: `name<n>` stands for name0 to name(n-1)."""
+        variable = self._variable(statement, specs, declarator)
+        if declarator[1] < 0:
+            yield variable
+            return
+        count = parse_literal(statement.slots[declarator[1]]).value
+        for at in range(min(count, MAX_COUNTED)):
+            yield variable._replace(name=f"{variable.name}{at}")
+
     def _variable(self, statement: Statement, specs: Any, declarator: Any) -> Variable:
-        name_slot, extents, initializer = declarator
+        name_slot, _, extents, initializer = declarator
         slots = statement.slots
         name = slots[name_slot] if name_slot >= 0 else "_"
         offsets = statement.offsets

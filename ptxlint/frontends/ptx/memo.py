@@ -93,6 +93,8 @@ _DIRECTIVE: Final = re.compile(
     rf"|\.[A-Za-z_]\w*+(?:{GAP}(?:[0-9]\w*+|{NAME}|,))*+",
     re.VERBOSE | re.DOTALL,
 )
+_NEXT: Final = re.compile(r"\.(?:visible|extern|weak|common|entry|func)(?![A-Za-z0-9_:])")
+"""What may follow a declaration that lacks its semicolon."""
 _DWARF: Final = re.compile(r"@@[^\n]*")
 
 
@@ -235,7 +237,7 @@ class Scanner:
         if text.startswith("(", here):
             here, params = self._params(here)
         directives: list[Statement] = []
-        while text.startswith(".", here):
+        while text.startswith(".", here) and not _NEXT.match(text, here):
             match = _DIRECTIVE.match(text, here)
             if match is None:
                 break
@@ -247,6 +249,9 @@ class Scanner:
         if text.startswith(";", here):
             self.builder.end_function(here)
             return here + 1
+        if _NEXT.match(text, here) or here >= len(text):
+            self.builder.end_function(here)
+            return here
         if not text.startswith("{", here):
             what = "end of text" if here >= len(text) else f"`{text[here : here + 12].split()[0]}`"
             self.builder.problem(
@@ -420,7 +425,7 @@ class Scanner:
         if guard:
             slots = (guard.lstrip("@!"), *slots)
             offsets = (at, *offsets)
-        first = at if template.kind == "instruction" else offsets[0] if offsets else at
+        first = at if template.kind in ("instruction", "register") else offsets[0] if offsets else at
         return Statement(template, slots, offsets, first)
 
     def _learn(self, key: str, at: int, end: int) -> Template | None:

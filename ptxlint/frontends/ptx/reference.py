@@ -232,7 +232,7 @@ class _ToStatements(Transformer):  # type: ignore[type-arg]
         return self._take("param", (specs, children[-1]))
 
     def anonymous(self, children: list[Any]) -> Payload:
-        return (-1, tuple(children[1:]), None)
+        return (-1, -1, tuple(children[1:]), None)
 
     def directive(self, children: list[Any]) -> Statement:
         return self._take("directive", (str(children[0])[1:],))
@@ -250,7 +250,8 @@ class _ToStatements(Transformer):  # type: ignore[type-arg]
         return (str(children[0])[1:], *(c for c in children[1:] if c is not None))
 
     def declarator(self, children: list[Any]) -> Payload:
-        return (children[0], tuple(children[1:-1]), children[-1])
+        count = -1 if children[1] is None else children[1]
+        return (children[0], count, tuple(children[2:-1]), children[-1])
 
     def extent(self, children: list[Any]) -> Payload:
         return (children[0],)
@@ -260,7 +261,8 @@ class _ToStatements(Transformer):  # type: ignore[type-arg]
 
     def register(self, children: list[Any]) -> Statement:
         mods = tuple(str(c)[1:] for c in children[1:] if isinstance(c, Token))
-        return self._take("register", (mods, tuple(c for c in children if isinstance(c, tuple))))
+        names = tuple(c for c in children if isinstance(c, tuple) and c[0] != "align")
+        return self._take("register", (mods, names), children[0].start_pos)
 
     def variable(self, children: list[Any]) -> Statement:
         specs = tuple(c for c in children if isinstance(c[0], str))

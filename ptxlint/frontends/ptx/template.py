@@ -20,7 +20,7 @@ NUMBER: Final = (
     r"|[0-9]+U?)(?![A-Za-z0-9_$.])"
 )
 STRING: Final = r'"(?:[^"\\]|\\.)*+"'
-GAP: Final = r"(?:[ \t\r\n\f\v]++|//[^\n]*+|/\*(?:[^*]|\*(?!/))*+\*/|\#[^\n]*+)*+"
+GAP: Final = r"(?:[ \t\r\n\f\v\x1a]++|//[^\n]*+|/\*(?:[^*]|\*(?!/))*+\*/|\#[^\n]*+)*+"
 """White space and comments. These fragments repeat terminals of the grammar; a test holds them
 equal."""
 
