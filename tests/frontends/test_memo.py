@@ -45,7 +45,8 @@ def test_terminals_are_those_of_the_grammar() -> None:
 
 def test_slot_pattern_finds_what_the_terminals_say() -> None:
     plain = re.compile(
-        rf"((?<![A-Za-z0-9_$.%:])(?:{template.NAME}|{template.NUMBER})|{template.STRING})", re.DOTALL
+        rf"((?<![A-Za-z0-9_$.%:])(?:{template.NAME}|{template.NUMBER})|{template.STRING})",
+        re.DOTALL,
     )
     for path in sorted(FIXTURES.rglob("*.ptx"))[::9]:
         text = path.read_text(encoding="utf-8", errors="replace")
@@ -79,9 +80,7 @@ def test_fixtures_need_no_lark() -> None:
         b'{"stamp": 5}',
     ],
 )
-def test_damaged_or_stale_data_is_ignored(
-    monkeypatch: pytest.MonkeyPatch, content: bytes
-) -> None:
+def test_damaged_or_stale_data_is_ignored(monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
     genuine = data.read
 
     def read(name: str) -> bytes:
@@ -143,7 +142,9 @@ def test_what_a_template_holds_is_in_its_key(first: str, second: str) -> None:
 
 
 def test_numbers_keep_their_own_value_under_one_template() -> None:
-    instrs = parse(one_kernel("mov.b32 %r1, 0fFF800000;\nmov.b32 %r2, -8388608;\nmov.b32 %r3, 0x10;"))
+    instrs = parse(
+        one_kernel("mov.b32 %r1, 0fFF800000;\nmov.b32 %r2, -8388608;\nmov.b32 %r3, 0x10;")
+    )
     values = [i.operands[1] for i in instrs.functions[0].instrs[:3]]
     assert values == [
         Immediate("0fFF800000", "f32", 0xFF800000),
