@@ -1,4 +1,4 @@
-"""Every global access of the Triton fixtures, masked or not, points at its own call in the Python source."""
+"""Every global access of the Triton fixtures points at its own call in the Python source."""
 
 from __future__ import annotations
 
