@@ -52,22 +52,38 @@ _SPECIAL: Final = re.compile(
     r"|aggr_smem_size|dynamic_smem_size|current_graph_exec)"
 )
 _RANGED: Final = re.compile(r"(.*?[^0-9]|)(0|[1-9][0-9]*)")
-_INLINE_ASM: Final = re.compile(r"//\s*(begin|end) inline asm\b")
 _LINKAGE: Final = frozenset({".visible", ".extern", ".weak", ".common"})
 _SPACES: Final = {".global", ".const", ".shared", ".local", ".param", ".tex", ".reg", ".sreg"}
 _ABSENT: Final = object()
 
 
 class _Environment(dict[str, Atom]):
-    """Names visible at the current point of a function; literals are kept here too."""
+    """Names visible at the current point of a function; literals are kept here too.
 
-    __slots__ = ("builder",)
+    `ranges` are the register ranges of the function's outermost block as long as no inner block
+    has any: the quick way to a register that is met for the first time.
+    """
+
+    __slots__ = ("builder", "ranges", "registers")
 
     def __init__(self, builder: ModuleBuilder) -> None:
         super().__init__()
         self.builder = builder
+        self.ranges: dict[str, tuple[int, str, int]] = {}
+        self.registers: list[Register] = []
 
     def __missing__(self, name: str) -> Atom:
+        prefix = name.rstrip("0123456789")
+        entry = self.ranges.get(prefix)
+        if entry is not None:
+            digits = name[len(prefix) :]
+            if digits and (digits[0] != "0" or digits == "0") and int(digits) < entry[0]:
+                registers = self.registers
+                register = self[name] = Register(
+                    name, entry[1], len(registers), 0, self.builder.offset, entry[2]
+                )
+                registers.append(register)
+                return register
         return self.builder.resolve(name)
 
 
@@ -92,7 +108,6 @@ class ModuleBuilder:
         self.module = Module(source)
         self.text = source.text
         self.function: Function | None = None
-        self._registers: list[Register] = []
         self._symbols: dict[str, Symbol] = {}
         self._literals: dict[str, Immediate] = {}
         self._environment = _Environment(self)
@@ -101,7 +116,8 @@ class ModuleBuilder:
         self._scope_count = 0
         self._loc: Loc | None = None
         self._locs: dict[tuple[int, int, int], Loc] = {}
-        self._offset = 0
+        self.offset = 0
+        """Where the statement starts that is being taken in."""
         self._asm = _inline_asm_bounds(source.text)
         self._functions: dict[str, Function] = {}
         self._waiting_label: Label | None = None
@@ -120,8 +136,8 @@ class ModuleBuilder:
     def _find(self, name: str) -> int:
         """Where the name stands in the statement that is being built."""
         pattern = r"(?<![A-Za-z0-9_$%])" + re.escape(name) + r"(?![A-Za-z0-9_$])"
-        match = re.compile(pattern).search(self.text, self._offset, self._offset + 100_000)
-        return match.start() if match else self._offset
+        match = re.compile(pattern).search(self.text, self.offset, self.offset + 100_000)
+        return match.start() if match else self.offset
 
     # Names ------------------------------------------------------------------------------------
     def resolve(self, name: str) -> Atom:
@@ -178,8 +194,8 @@ class ModuleBuilder:
         return None
 
     def _add_register(self, name: str, type_name: str, vector: int, scope: _Scope) -> Register:
-        registers = self._registers
-        register = Register(name, type_name, len(registers), scope.number, self._offset, vector)
+        registers = self._environment.registers
+        register = Register(name, type_name, len(registers), scope.number, self.offset, vector)
         registers.append(register)
         if len(self._scopes) == 1:
             self._environment[name] = register
@@ -197,7 +213,7 @@ class ModuleBuilder:
     def _pending_label(self, name: str) -> Label:
         """A name not declared so far: a label that comes later, or nothing at all."""
         scope = self._scopes[-1]
-        label = Label(name, self._offset, scope.number, -1)
+        label = Label(name, self.offset, scope.number, -1)
         scope.pending.setdefault(name, []).append(label)
         self._bind(name, label, scope)
         return label
@@ -209,7 +225,7 @@ class ModuleBuilder:
         if function is None:
             self.problem(offset, "an instruction outside any function", code="structure")
             return
-        self._offset = offset
+        self.offset = offset
         args = tuple(map(self._lookup, slots))
         kinds = tuple(map(type, args))
         shape = template.shapes.get(kinds)
@@ -224,7 +240,7 @@ class ModuleBuilder:
     # Statements -------------------------------------------------------------------------------
     def statement(self, statement: Statement) -> None:
         """Take in a statement of any other kind (or an instruction)."""
-        self._offset = statement.offset
+        self.offset = statement.offset
         template = statement.template
         if template.kind == "instruction":
             self.instruction(template, list(statement.slots), statement.offset)
@@ -280,6 +296,8 @@ class ModuleBuilder:
     def _leave(self) -> _Scope:
         scope = self._scopes.pop()
         environment = self._environment
+        if scope.ranges and self._scopes and not any(s.ranges for s in self._scopes[1:]):
+            environment.ranges = self._scopes[0].ranges
         for name, old in reversed(scope.hidden):
             if old is _ABSENT:
                 environment.pop(name, None)
@@ -474,6 +492,8 @@ class ModuleBuilder:
         scope.declared.add(key)
         if count is not None:
             scope.ranges[name] = (count, kind, vector)
+            if scope.number:
+                self._environment.ranges = {}
             self._forget_outer(name, count, scope)
             return
         function = self.function
@@ -641,7 +661,7 @@ class ModuleBuilder:
         self.module.items.append(function)
         self.module.functions.append(function)
         self.function = function
-        self._registers = function.registers
+        self._environment.registers = function.registers
         self._loc = None
         self._locs = {}
         self._waiting_label = None
@@ -664,6 +684,7 @@ class ModuleBuilder:
         self._scope_count = 0
         scope = _Scope(0, offset)
         self._scopes = [scope]
+        self._environment.ranges = scope.ranges
         for variable in (*function.returns, *function.params):
             if variable.name == "_":
                 continue
@@ -704,7 +725,7 @@ class ModuleBuilder:
         function = self.function
         assert function is not None
         first = min(labels, key=lambda label: label.offset)
-        self._offset = first.offset
+        self.offset = first.offset
         place = self._find(name)
         jumps = self.text.startswith(("bra", "@", "brx"), first.offset)
         hidden = any(label.name == name for label in function.labels)
@@ -754,8 +775,11 @@ def _initializer(pattern: Any, atoms: tuple[Atom, ...]) -> Operand:
 def _inline_asm_bounds(text: str) -> list[int]:
     """Offsets at which inline assembly begins and ends, in turn."""
     bounds: list[int] = []
-    for match in _INLINE_ASM.finditer(text):
-        opens = match[1] == "begin"
-        if opens == (len(bounds) % 2 == 0):
-            bounds.append(match.start())
+    at = text.find("// begin inline asm")
+    while at >= 0:
+        end = text.find("// end inline asm", at)
+        if end < 0:
+            break
+        bounds += (at, end)
+        at = text.find("// begin inline asm", end)
     return bounds

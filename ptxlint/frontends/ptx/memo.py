@@ -93,7 +93,10 @@ _DIRECTIVE: Final = re.compile(
     rf"|\.[A-Za-z_]\w*+(?:{GAP}(?:[0-9]\w*+|{NAME}|,))*+",
     re.VERBOSE | re.DOTALL,
 )
-_NEXT: Final = re.compile(r"\.(?:visible|extern|weak|common|entry|func)(?![A-Za-z0-9_:])")
+_NEXT: Final = re.compile(
+    r"\.(?:visible|extern|weak|common|entry|func|global|const|shared|local|param|tex|sreg"
+    r"|file|section|loc|version|target|address_size|alias)(?![A-Za-z0-9_:])|@@|\Z"
+)
 """What may follow a declaration that lacks its semicolon."""
 _DWARF: Final = re.compile(r"@@[^\n]*")
 
@@ -249,7 +252,7 @@ class Scanner:
         if text.startswith(";", here):
             self.builder.end_function(here)
             return here + 1
-        if _NEXT.match(text, here) or here >= len(text):
+        if _NEXT.match(text, here):
             self.builder.end_function(here)
             return here
         if not text.startswith("{", here):
