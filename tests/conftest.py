@@ -6,12 +6,18 @@ import pytest
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--run-slow`: what `make test-all` adds to `make test`."""
+    """`--run-slow`: what `make test-all` adds to `make test`; `--update-cases`: accept what is."""
     parser.addoption(
         "--run-slow",
         action="store_true",
         default=False,
         help="run the tests marked slow too, and whole suites where a sample is the default",
+    )
+    parser.addoption(
+        "--update-cases",
+        action="store_true",
+        default=False,
+        help="rewrite the [out] parts of tests/*/cases/*.test; read the difference afterwards",
     )
 
 
