@@ -39,8 +39,12 @@ def _run(arguments: list[str]) -> int:
 
     from ptxlint.cli.commands import cli
 
+    if "_PTXLINT_COMPLETE" in os.environ:
+        cli.main(prog_name="ptxlint")
+    # Not `cli.main`: it would answer a broken pipe with exit status 1.
     try:
-        result = cli.main(arguments, prog_name="ptxlint", standalone_mode=False)
+        with cli.make_context("ptxlint", list(arguments)) as context:
+            result = cli.invoke(context)
     except click.ClickException as error:
         error.show()
         return EXIT_FAILURE

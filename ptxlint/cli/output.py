@@ -6,11 +6,16 @@ import sys
 
 import click
 
+_PIECE = 1 << 15
 
-def write(text: str, path: str | None) -> None:
+
+def write(text: str, path: str | None = None) -> None:
     """Write to a file, or to standard output when `path` is None. A failure ends the command."""
     if path is None:
-        sys.stdout.write(text)
+        # In pieces: an unbuffered stream (PYTHONUNBUFFERED) drops what is left of a short write
+        # without a word, and only the next write tells that the reader is gone.
+        for start in range(0, len(text), _PIECE):
+            sys.stdout.write(text[start : start + _PIECE])
         sys.stdout.flush()
         return
     try:

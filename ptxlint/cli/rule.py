@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from ptxlint.cli.commands import CONTEXT
+from ptxlint.cli.output import write
 
 
 @click.command("rule", context_settings=CONTEXT)
@@ -26,6 +27,6 @@ def command(rule: str | None, format_: str) -> None:
             raise click.ClickException(f"no rule is called {rule!r}{suggestion(rule, registry)}")
         rules = [r for r in rules if r.id == identifier]
     if format_ == "json":
-        click.echo(as_json(rules, single=rule is not None))
+        write(as_json(rules, single=rule is not None) + "\n")
     else:
-        click.echo("\n\n".join(explain(r) for r in rules))
+        write("\n\n".join(explain(r) for r in rules) + "\n")

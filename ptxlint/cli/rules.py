@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from ptxlint.cli.commands import CONTEXT
+from ptxlint.cli.output import write
 
 
 @click.command("rules", context_settings=CONTEXT)
@@ -17,4 +18,4 @@ def command(format_: str) -> None:
     from ptxlint.engine.registry import default_registry
 
     rules = all_rules(default_registry())
-    click.echo(as_json(rules) if format_ == "json" else listing(rules))
+    write((as_json(rules) if format_ == "json" else listing(rules)) + "\n")
