@@ -11,6 +11,7 @@ from ptxlint.facts import KernelMetadata
 from ptxlint.frontends.triton_cache import GROUP_PREFIX
 
 STDIN = "<stdin>"
+_HERE = os.curdir + os.sep
 _PROBE = 4096
 _GARBAGE_SHARE = 0.05
 """Share of control bytes in the first bytes above which a file is no text."""
@@ -87,7 +88,7 @@ def _walk(top: str) -> Iterator[Found]:
         subdirectories.sort()
         for name in sorted(names):
             if name.lower().endswith(".ptx") and not name.startswith(GROUP_PREFIX):
-                path = os.path.join(directory, name)
+                path = os.path.join(directory, name).removeprefix(_HERE)
                 # A pipe or a device in a tree would block; a broken link is reported on reading.
                 if os.path.isfile(path) or not os.path.exists(path):
                     yield Input(path)
