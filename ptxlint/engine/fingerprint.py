@@ -42,7 +42,11 @@ class Fingerprints:
 
 def digest(*parts: str) -> str:
     """A short, stable hash of some texts."""
-    from hashlib import sha256
+    # hashlib loads OpenSSL first, 3 ms; this is the same function.
+    try:
+        from _blake2 import blake2b
+    except ImportError:
+        from hashlib import blake2b
 
     text = "\0".join(parts).encode("utf-8", "surrogateescape")
-    return sha256(text).hexdigest()[:LENGTH]
+    return blake2b(text, digest_size=LENGTH // 2).hexdigest()
