@@ -157,10 +157,12 @@ class StrayF64(Rule):
         parameter = _f64_parameter(origin, fn)
         carried = any(r in i.uses for i in stray for r in i.defs) or _cyclic(fn, stray)
         count = f"{len(stray)} f64 operation{'s' if len(stray) > 1 else ''}"
+        cause = f": parameter {parameter} is f64" if parameter else ""
         yield Hit(
-            f"{count} in a kernel whose memory holds no f64",
+            f"{count} in a kernel whose memory holds no f64{cause}",
             stray[0],
-            (Note(f"parameter {parameter} is f64" if parameter else "widened to f64", origin),),
+            # Where a parameter is loaded says nothing: the compiler puts all loads first.
+            () if parameter else (Note("widened to f64", origin),),
             severity="note" if carried else "",
             key="stray f64",
         )
