@@ -12,6 +12,7 @@ it is:
 `("?", c, p, q)`            conditional constant expression
 `("t", type, p)`            cast `(.s64) p`
 `("v", p, …)`               vector `{…}`
+`("r", i, n)`               vector of the n numbers in the slots from i on
 `("a", p, …)`               address `[base, rest…]`
 `("i", p, q)`               `p[q]`
 `("f", p, q)`               `p(q)`, as in `generic(sym)`
@@ -54,6 +55,8 @@ def instantiate(pattern: Pattern, args: tuple[Atom, ...]) -> Operand:
         return _SINK
     if kind == "v":
         return Vector(tuple(instantiate(p, args) for p in pattern[1:]))
+    if kind == "r":
+        return Vector(args[pattern[1] : pattern[1] + pattern[2]])
     if kind == "a":
         return _address(pattern, args)
     if kind == "u":
@@ -113,7 +116,8 @@ def _binary(operator: str, left: Operand, right: Operand) -> Operand:
 def fold(operand: Operand) -> int | None:
     """The value of an integer constant expression; None if it is not constant.
 
-    Arithmetic is 64-bit as PTX ISA "Constant Expressions" has it; results are not wrapped.
+    Arithmetic is 64-bit as PTX ISA "Constant Expressions" has it; results are not wrapped, and
+    one that needs more than 256 bits is unknown.
     """
     if isinstance(operand, Immediate):
         return operand.value if operand.kind == "int" else None
@@ -169,4 +173,5 @@ def _apply(operator: str, a: int, b: int) -> int | None:
         "==": lambda: int(a == b), "!=": lambda: int(a != b),
         "&&": lambda: int(bool(a) and bool(b)), "||": lambda: int(bool(a) or bool(b)),
     }.get(operator)  # fmt: skip
-    return simple() if simple else None
+    value = simple() if simple else None
+    return value if value is not None and value.bit_length() <= 256 else None

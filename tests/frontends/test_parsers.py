@@ -9,6 +9,7 @@ import pytest
 from ptxlint.frontends.ptx import memo, parse
 from ptxlint.ir.function import Function
 from ptxlint.ir.module import Module
+from ptxlint.ir.operand import Immediate, Vector
 from ptxlint.ir.printer import print_module
 from ptxlint.ir.structure import module_key
 
@@ -83,3 +84,27 @@ def test_module_key_sees_a_changed_constant() -> None:
     text = ".version 8.0\n.target sm_80\n.entry k() { .reg .b32 %r<2>; mov.b32 %r1, 7; ret; }\n"
     assert module_key(parse(text)) != module_key(parse(text.replace("7", "8")))
     assert module_key(parse(text)) == module_key(parse(text.replace("; ", ";\n// a comment\n")))
+
+
+@pytest.mark.parametrize("count", [2, 23, 24, 25, 5000])
+@pytest.mark.parametrize("number", ["7", "0x1F", "0f3F800000", "1.5"])
+def test_long_tables_are_read_alike_and_whole(count: int, number: str) -> None:
+    numbers = ", ".join([number] * (count - 1) + ["9"])
+    text = f".version 8.0\n.target sm_80\n.global .align 4 .b8 a, t[{count}] = {{{numbers}}};\n"
+    reference = parse(text, parser="lark")
+    memo.reset_memo(shipped=False)
+    for module in (parse(text), parse(text)):
+        assert module.problems == []
+        assert module_key(module) == module_key(reference)
+        value = module.variables["t"].initializer
+        assert isinstance(value, Vector)
+        assert len(value.elements) == count
+        assert value.elements[-1] == Immediate("9", "int", 9)
+    memo.reset_memo()
+
+
+def test_a_bad_number_deep_in_a_long_table_is_found() -> None:
+    text = ".version 8.0\n.target sm_80\n.global .b8 t[3000] = {" + "1, " * 2999 + "1u};\n"
+    for parser in ("memo", "lark"):
+        (problem,) = parse(text, parser=parser).problems
+        assert text[problem.offset :].startswith("1u}")

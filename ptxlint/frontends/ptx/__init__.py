@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from ptxlint.frontends.ptx.builder import ModuleBuilder
 from ptxlint.frontends.ptx.memo import Scanner, emit
 from ptxlint.ir.module import Module
@@ -19,10 +23,24 @@ def parse(text: str, path: str = "<string>", parser: str = "memo") -> Module:
     if parser not in ("memo", "lark"):
         raise ValueError(f"parser must be 'memo' or 'lark', not {parser!r}")
     builder = ModuleBuilder(SourceText(text, path))
-    if parser == "memo" or not _whole(builder):
-        Scanner(builder, memo=parser == "memo").run()
+    with collector_paused():
+        if parser == "memo" or not _whole(builder):
+            Scanner(builder, memo=parser == "memo").run()
     builder.finish()
     return builder.module
+
+
+@contextmanager
+def collector_paused() -> Iterator[None]:
+    """No cyclic garbage collection inside: everything that parsing makes stays alive, and
+    looking through it again and again took a third of the time (measured)."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _whole(builder: ModuleBuilder) -> bool:

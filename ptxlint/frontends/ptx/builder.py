@@ -43,6 +43,8 @@ MAX_COUNTED: Final = 65_536
 """Most variables that one `name<n>` is expanded to."""
 MAX_PROBLEMS: Final = 200
 """Past this many faults a text is given up: it is no PTX, and more lines help nobody."""
+MAX_DIGITS: Final = 20
+"""Digits of a number in a register's name or in a version; 64 bits need no more."""
 
 _SPECIAL: Final = re.compile(
     r"%(?:tid|ntid|laneid|warpid|nwarpid|ctaid|nctaid|smid|nsmid|gridid|is_explicit_cluster"
@@ -77,7 +79,8 @@ class _Environment(dict[str, Atom]):
         entry = self.ranges.get(prefix)
         if entry is not None:
             digits = name[len(prefix) :]
-            if digits and (digits[0] != "0" or digits == "0") and int(digits) < entry[0]:
+            plain = digits and (digits[0] != "0" or digits == "0")
+            if plain and len(digits) <= MAX_DIGITS and int(digits) < entry[0]:
                 registers = self.registers
                 register = self[name] = Register(
                     name, entry[1], len(registers), 0, self.builder.offset, entry[2]
@@ -147,7 +150,7 @@ class ModuleBuilder:
         if digits and prefix:
             for scope in reversed(self._scopes):
                 entry = scope.ranges.get(prefix)
-                if entry is not None and int(digits) < entry[0]:
+                if entry is not None and _number(digits) < entry[0]:
                     if digits[0] == "0" and digits != "0":
                         return self._leading_zeros(name, prefix + str(int(digits)))
                     return self._add_register(name, entry[1], entry[2], scope)
@@ -181,7 +184,7 @@ class ModuleBuilder:
 
     def _ranged_with_digits(self, name: str) -> Register | None:
         """`.reg .b32 x1<4>` declares x10 … x13: a prefix may end in digits."""
-        for cut in range(len(name) - 1, 0, -1):
+        for cut in range(len(name) - 1, max(0, len(name) - 1 - MAX_DIGITS), -1):
             if not name[cut].isdigit():
                 return None
             prefix, digits = name[:cut], name[cut:]
@@ -189,7 +192,7 @@ class ModuleBuilder:
                 continue
             for scope in reversed(self._scopes):
                 entry = scope.ranges.get(prefix)
-                if entry is not None and int(digits) < entry[0]:
+                if entry is not None and _number(digits) < entry[0]:
                     return self._add_register(name, entry[1], entry[2], scope)
         return None
 
@@ -284,6 +287,8 @@ class ModuleBuilder:
         scope = self._leave()
         if self.function is not None:
             self.function.items.append(ScopeClose(scope.number, offset))
+        if not self._scopes:
+            return
         outer = self._scopes[-1]
         for name, labels in scope.pending.items():
             known = self._environment.get(name)
@@ -353,7 +358,7 @@ class ModuleBuilder:
 
     def _on_version(self, statement: Statement, payload: Any) -> None:
         major, _, minor = statement.slots[0].partition(".")
-        if not (major.isdigit() and minor.isdigit()):
+        if not (major.isdigit() and minor.isdigit() and len(major + minor) <= MAX_DIGITS):
             self.problem(
                 statement.offset, f"`{statement.slots[0]}` is no PTX version", code="version"
             )
@@ -507,7 +512,7 @@ class ModuleBuilder:
         if match is None:
             return False
         entry = scope.ranges.get(match[1])
-        return entry is not None and int(match[2]) < entry[0]
+        return entry is not None and _number(match[2]) < entry[0]
 
     def _forget_outer(self, prefix: str, count: int, scope: _Scope) -> None:
         """An inner range hides names of outer scopes that were resolved before."""
@@ -518,7 +523,7 @@ class ModuleBuilder:
             if (
                 name.startswith(prefix)
                 and name[length:].isdigit()
-                and int(name[length:]) < count
+                and _number(name[length:]) < count
                 and isinstance(atom, Register)
                 and atom.scope != scope.number
             ):
@@ -717,7 +722,12 @@ class ModuleBuilder:
         self._loc = None
 
     def finish(self) -> None:
-        """The end of the text: problems in text order."""
+        """The end of the text: problems in text order. The builder is of no use afterwards.
+
+        Its reference cycle is cut, so that a module goes as soon as nobody holds it.
+        """
+        del self._environment.builder
+        self._environment.clear()
         self.module.problems.sort(key=lambda problem: problem.offset)
 
     def _undeclared(self, name: str, labels: list[Label]) -> None:
@@ -745,6 +755,11 @@ class ModuleBuilder:
                 code="undeclared",
                 hint="declare it (a register with `.reg`) before its use",
             )
+
+
+def _number(digits: str) -> int:
+    """The number in a register's name, leading zeros allowed; past every range if it is absurd."""
+    return int(digits) if len(digits) <= MAX_DIGITS else 1 << 64
 
 
 def _register_type(mods: tuple[str, ...]) -> tuple[int, str | None]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
 
@@ -17,7 +18,9 @@ from ptxlint.frontends.ptx import data
 from ptxlint.frontends.ptx.builder import MAX_PROBLEMS, ModuleBuilder
 from ptxlint.frontends.ptx.template import (
     GAP,
+    LONG_LIST,
     NAME,
+    NUMBER,
     SLOT,
     STRING,
     WORD,
@@ -98,6 +101,7 @@ _NEXT: Final = re.compile(
     r"|file|section|loc|version|target|address_size|alias)(?![A-Za-z0-9_:])|@@|\Z"
 )
 """What may follow a declaration that lacks its semicolon."""
+_NUMBER: Final = re.compile(NUMBER)
 _DWARF: Final = re.compile(r"@@[^\n]*")
 
 
@@ -283,6 +287,8 @@ class Scanner:
         found: list[Statement] = []
         inner, close = at + 1, match.end() - 1
         for start, stop in _split_commas(text, inner, close):
+            if self.builder.full:
+                break
             statement = self._one(start, stop, "param")
             if statement is not None:
                 found.append(statement)
@@ -414,22 +420,29 @@ class Scanner:
     def _one(self, at: int, end: int, start: str) -> Statement | None:
         """The statement in text[at:end]; None if it is faulty or no plain statement."""
         self._resume_at: int | None = None
+        run: list[str] = []
         piece = _without_comments(self.text[at:end])
         if not self.memo or piece.startswith((".callprototype", ".section")):
             return self._through_lark(piece, at, start)
         guard, word, rest_at = _opcode_of(piece) if start == "statement" else ("", "", 0)
-        matches = list(SLOT.finditer(piece, rest_at))
-        key = start[0] + "|" + _skeleton(piece, guard, word, rest_at, matches)
+        if len(piece) > LONG_STATEMENT:
+            piece, run = _shorten(piece)
+        parts = SLOT.split(piece[rest_at:] if rest_at else piece)
+        sign = ("@!" if guard[1] == "!" else "@") if guard else ""
+        key = f"{start[0]}|{sign}{word} " + " ".join("\0".join(parts[::2]).split())
         template = _memo.table.get(key) or _memo.find(key)
         if template is None:
-            return self._through_lark(piece, at, start, key)
-        slots = tuple(m[0] for m in matches)
-        offsets = tuple(m.start() + at for m in matches)
+            statement = self._through_lark(piece, at, start, key)
+            return statement and _stretch(statement, run)
+        ends = list(accumulate(map(len, parts), initial=at + rest_at))
+        slots, offsets = tuple(parts[1::2]), tuple(ends[1::2])
         if guard:
             slots = (guard.lstrip("@!"), *slots)
             offsets = (at, *offsets)
-        first = at if template.kind in ("instruction", "register") else offsets[0] if offsets else at
-        return Statement(template, slots, offsets, first)
+        first = (
+            at if template.kind in ("instruction", "register") else offsets[0] if offsets else at
+        )
+        return _stretch(Statement(template, slots, offsets, first), run)
 
     def _learn(self, key: str, at: int, end: int) -> Template | None:
         """The template of an instruction met for the first time; None to let Lark do it."""
@@ -569,22 +582,52 @@ def _opcode_of(piece: str) -> tuple[str, str, int]:
     return "".join((match[1] or "").split()), match[2], match.end()
 
 
-def _skeleton(piece: str, guard: str, word: str, rest_at: int, matches: list[re.Match[str]]) -> str:
-    """The statement's text with its slots taken out and white space folded."""
-    sign = ("@!" if guard[1] == "!" else "@") if guard else ""
-    out, last = [sign + word], rest_at
-    for match in matches:
-        out.append(piece[last : match.start()])
-        last = match.end()
-    out.append(piece[last:])
-    return " ".join("\0".join(out).split())
+LONG_STATEMENT: Final = 4_000
+"""Past this many characters a statement is searched for a long list of numbers."""
+_LONG_TAIL: Final = re.compile(
+    r"\{\s*+((?:[0-9][0-9A-Za-z.]*+\s*+,\s*+)++[0-9][0-9A-Za-z.]*+)\s*+\}\s*+;\Z"
+)
+
+
+def _shorten(piece: str) -> tuple[str, list[str]]:
+    """A table of numbers cut to its first entries, and what was cut off.
+
+    A statement that ends in a plain list differs from its shortened form in nothing but the
+    length of the list: `_stretch` puts the rest back. So a table of a million bytes costs Lark
+    nothing.
+    """
+    match = _LONG_TAIL.search(piece)
+    if match is None:
+        return piece, []
+    numbers = match[1].split(",")
+    if len(numbers) <= LONG_LIST or not all(map(_NUMBER.fullmatch, map(str.strip, numbers))):
+        return piece, []
+    kept = ",".join(numbers[:LONG_LIST])
+    return f"{piece[: match.start(1)]}{kept}}};", [n.strip() for n in numbers[LONG_LIST:]]
+
+
+def _stretch(statement: Statement, run: list[str]) -> Statement:
+    """The statement with the numbers that `_shorten` cut off."""
+    if not run:
+        return statement
+    template = statement.template
+    specs, declarators = template.payload
+    *others, (name, count, extents, initializer) = declarators
+    longer = ("r", initializer[1], initializer[2] + len(run))
+    payload = (specs, (*others, (name, count, extents, longer)))
+    return statement._replace(
+        template=Template(template.kind, payload), slots=(*statement.slots, *run)
+    )
+
+
+_NESTING: Final = re.compile(r"[(),\[\]{}]")
 
 
 def _split_commas(text: str, at: int, end: int) -> list[tuple[int, int]]:
     """Bounds of the comma-separated parts of text[at:end]; parentheses and brackets nest."""
     piece = _without_comments(text[at:end])
     parts, depth, start = [], 0, 0
-    for match in re.finditer(r"[(),\[\]{}]", piece):
+    for match in _NESTING.finditer(piece):
         char = match[0]
         if char in "([{":
             depth += 1

@@ -17,8 +17,10 @@ from lark import Lark, Token, Transformer
 from lark.exceptions import LarkError, UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
 from ptxlint.frontends.ptx import data
-from ptxlint.frontends.ptx.template import Payload, Statement, Template
+from ptxlint.frontends.ptx.template import LONG_LIST, Payload, Statement, Template
 
+MAX_DEPTH = 100
+"""How deep operands may nest. What reads them recurses; no known program nests past ten."""
 STARTS = ["module", "item", "statement", "linkage", "param", "directive"]
 PRECEDENCE = {
     "?": 1, ":": 1, "||": 2, "&&": 3, "|": 4, "^": 5, "&": 6, "==": 7, "!=": 7,
@@ -107,11 +109,14 @@ class _ToStatements(Transformer):  # type: ignore[type-arg]
         super().__init__(visit_tokens=False)
         self._slots: list[str] = []
         self._offsets: list[int] = []
+        self._nested = 0
+        """Nesting operands of the current statement, at any depth."""
 
     def reset(self) -> None:
         """Forget slots of a parse that was broken off."""
         self._slots.clear()
         self._offsets.clear()
+        self._nested = 0
 
     # Slots ------------------------------------------------------------------------------------
     def _slot(self, children: list[Any]) -> int:
@@ -139,6 +144,9 @@ class _ToStatements(Transformer):  # type: ignore[type-arg]
         self._slots.clear()
         self._offsets.clear()
         start = offset if offset is not None else (offsets[0] if offsets else 0)
+        if self._nested > MAX_DEPTH:
+            _refuse_deep(payload, start)
+        self._nested = 0
         return Statement(TEMPLATES.template(kind, payload), slots, offsets, start)
 
     # Operands ---------------------------------------------------------------------------------
@@ -146,33 +154,47 @@ class _ToStatements(Transformer):  # type: ignore[type-arg]
         return ("_",)
 
     def unary(self, children: list[Any]) -> Payload:
+        self._nested += 1
         return ("u", str(children[0]), children[1])
 
     def vector(self, children: list[Any]) -> Payload:
+        self._nested += 1
+        count = len(children)
+        if count >= LONG_LIST:
+            first = children[0][1]
+            numbers = all(s[0].isdigit() for s in self._slots[-count:])
+            if numbers and all(c == ("s", first + at) for at, c in enumerate(children)):
+                return ("r", first, count)
         return ("v", *children)
 
     def setting(self, children: list[Any]) -> Payload:
         return ("b", "=", *children)
 
     def address(self, children: list[Any]) -> Payload:
+        self._nested += 1
         return ("a", *children)
 
     def group(self, children: list[Any]) -> Payload:
+        self._nested += 1
         return ("(", *(c for c in children if c is not None))
 
     def cast(self, children: list[Any]) -> Payload:
+        self._nested += 1
         return ("t", str(children[0])[1:], children[1])
 
     def indexed(self, children: list[Any]) -> Payload:
+        self._nested += 1
         return ("i", *children)
 
     def applied(self, children: list[Any]) -> Payload:
+        self._nested += 1
         return ("f", *children)
 
     def data(self, children: list[Any]) -> Payload:
         return ("l", str(children[0]))
 
     def expression(self, children: list[Any]) -> Payload:
+        self._nested += len(children) // 2
         return climb(children)
 
     # Statements -------------------------------------------------------------------------------
@@ -321,6 +343,16 @@ class _ToStatements(Transformer):  # type: ignore[type-arg]
         return children[0]
 
     statement = item
+
+
+def _refuse_deep(payload: Payload, offset: int) -> None:
+    """Raise PtxSyntaxError if a payload nests deeper than MAX_DEPTH; no recursion here."""
+    level: list[Any] = [payload]
+    for _ in range(MAX_DEPTH + 4):
+        level = [part for whole in level for part in whole if isinstance(part, tuple)]
+        if not level:
+            return
+    raise PtxSyntaxError(offset, f"operands nest more than {MAX_DEPTH} deep")
 
 
 def climb(parts: list[Any]) -> Payload:
@@ -488,14 +520,20 @@ def _explain(error: UnexpectedInput, text: str) -> PtxSyntaxError:
             what = "the statement ends too early"
         else:
             what = f"unexpected `{_clip(str(error.token))}`"
+    elif isinstance(error, UnexpectedCharacters) and text.startswith('"', at):
+        return PtxSyntaxError(at, 'this string is not closed; add `"`')
+    elif isinstance(error, UnexpectedCharacters) and text.startswith("/*", at):
+        return PtxSyntaxError(at, "this comment is not closed; add `*/`")
     elif isinstance(error, UnexpectedCharacters):
         expected = set(error.allowed or ())
         what = f"unexpected {_character(text, at)}"
     else:
         expected, what = set(), "the statement ends too early"
     words = [word for terminal, word in _EXPECTED if terminal in expected][:4]
-    tail = f"; expected {', '.join(words[:-1]) + ' or ' if words[1:] else ''}{words[-1]}"
-    return PtxSyntaxError(at, what + (tail if words else ""))
+    if not words:
+        return PtxSyntaxError(at, what)
+    either = ", ".join(words[:-1]) + " or " if words[1:] else ""
+    return PtxSyntaxError(at, f"{what}; expected {either}{words[-1]}")
 
 
 def _clip(text: str) -> str:

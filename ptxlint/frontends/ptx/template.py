@@ -45,6 +45,10 @@ the time of the plain alternation); the look-behinds then say what kind of slot 
 """
 
 
+LONG_LIST: Final = 24
+"""A plain list of at least so many numbers is one pattern, `("r", first, count)`."""
+
+
 class Template:
     """One statement form. `kind` names the grammar rule; `payload` refers to slots by number.
 
