@@ -53,7 +53,7 @@ min max: int
   d:T u:T u:T u:T?
 
 popc clz bfind: int @2.0/20
-  d:b32 u:T
+  d:i32 u:T
 
 fns: int @6.0/30
   d:b32 u:b32 u:b32 u:b32
@@ -62,10 +62,10 @@ brev: int @2.0/20
   d:T u:T
 
 bfe: int @2.0/20
-  d:T u:T u:b32 u:b32
+  d:T u:T u:i32 u:i32
 
 bfi: int @2.0/20
-  d:T u:T u:T u:b32 u:b32
+  d:T u:T u:T u:i32 u:i32
 
 szext: int @7.6/70
   d:T u:T u:b32
@@ -74,7 +74,7 @@ bmsk: int @7.6/70
   d:T u:b32 u:b32
 
 dp4a dp2a: int @5.0/61
-  d:b32 u:b32 u:b32 u:b32
+  d:i32 u:i32 u:i32 u:i32
 
 addc: int @1.2 carry
   d:T u:T u:T
@@ -126,10 +126,10 @@ lop3: logic @4.3/50
   d:b32|pred u:b32 u:b32 u:b32 u:imm u:pred
 
 shf: logic @3.1/32
-  d:b32 u:b32 u:b32 u:b32
+  d:b32 u:b32 u:b32 u:i32
 
 shl shr: logic
-  d:T u:T u:b32
+  d:T u:T u:i32
 
 mov: move
   d:P u:P
@@ -141,10 +141,10 @@ isspacep: move @2.0/20
   d:pred u
 
 mapa: move @7.8/90
-  d:T u u:b32
+  d:T u u:i32
 
 getctarank: move @7.8/90
-  d:b32 u
+  d:i32 u
 
 alloca: move @7.3/52 effect
   d:T u:T u:imm?
@@ -159,7 +159,7 @@ cvta: convert @2.0/20
   d:T u:T
 
 cvt: convert
-  pack @6.5/72 => d:T u:T1 u:T1 u:b32?
+  pack @6.5/72 => d:i32 u:T1 u:T1 u:b32?
   rs @8.7/100f => d u u? u
   d:C u:C u:C? u?
 
@@ -179,8 +179,8 @@ multimem: memory @8.1/90 effect
   ld_reduce => d:L*v [r]
   red => [rw] u:L*v
   st => [w] u:L*v
-  cp reduce async bulk @9.1/90 => [rw/global] [r/shared] u:b32
-  cp async bulk @9.1/90 => [w/global] [r/shared] u:b32 u:b16?cp_mask
+  cp reduce async bulk @9.1/90 => [rw/global] [r/shared] u:i32
+  cp async bulk @9.1/90 => [w/global] [r/shared] u:i32 u:i16?cp_mask
 
 prefetch prefetchu: memory @2.0/20 effect
   []
@@ -194,23 +194,23 @@ discard: memory @7.4/80 effect
   [w] u:imm
 
 createpolicy: memory @7.4/80
-  fractional => d:b64 u:f32?
-  range => d:b64 [] u:b32 u:b32
-  cvt => d:b64 u:b64
+  fractional => d:i64 u:f32?
+  range => d:i64 [] u:i32 u:i32
+  cvt => d:i64 u:i64
 
 cp: async @7.0/80 effect
   async bulk commit_group @8.0/90 => -
   async bulk wait_group @8.0/90 => u:imm
   async bulk prefetch tensor @8.0/90 => [r/global] u? H
-  async bulk prefetch @8.0/90 => [r] u:b32 H
+  async bulk prefetch @8.0/90 => [r] u:i32 H
   reduce async bulk tensor @8.0/90 => [rw/global] [r/shared] H
-  reduce async bulk bulk_group @8.0/90 => [rw] [r/S2] u:b32 H
-  reduce async bulk @8.0/90 => [rw] [r/S2] u:b32 [rw/shared] H
+  reduce async bulk bulk_group @8.0/90 => [rw] [r/S2] u:i32 H
+  reduce async bulk @8.0/90 => [rw] [r/S2] u:i32 [rw/shared] H
   async bulk tensor bulk_group @8.0/90 => [w/global] [r/shared] H
-  async bulk tensor @8.0/90 => [w/shared] [r/global] [rw/shared] u? u:b16?multicast::cluster H
-  async bulk bulk_group @8.0/90 => [w] [r/S2] u:b32 H u:b16?cp_mask
-  async bulk ignore_oob @9.2/90 => [w] [r/S2] u:b32 u:b32 u:b32 [rw/shared] H
-  async bulk @8.0/90 => [w] [r/S2] u:b32 [rw/shared] u:b16?multicast::cluster H
+  async bulk tensor @8.0/90 => [w/shared] [r/global] [rw/shared] u? u:i16?multicast::cluster H
+  async bulk bulk_group @8.0/90 => [w] [r/S2] u:i32 H u:i16?cp_mask
+  async bulk ignore_oob @9.2/90 => [w] [r/S2] u:i32 u:i32 u:i32 [rw/shared] H
+  async bulk @8.0/90 => [w] [r/S2] u:i32 [rw/shared] u:i16?multicast::cluster H
   async commit_group => -
   async wait_group => u:imm
   async wait_all => -
@@ -226,19 +226,19 @@ tensormap: async @8.3/90a,100f,110f,120f effect
   replace => [w] u:T1
 
 mbarrier: barrier @7.0/80 effect
-  init => [rw] u:b32
+  init => [rw] u:i32
   inval => [rw]
-  arrive expect_tx @8.0/90 => d:b64 [rw] u:b32
-  arrive => d:b64 [rw] u:b32?
-  arrive_drop expect_tx @8.0/90 => d:b64 [rw] u:b32
-  arrive_drop => d:b64 [rw] u:b32?
-  expect_tx @8.0/90 => [rw] u:b32
-  complete_tx @8.0/90 => [rw] u:b32
-  test_wait parity @7.1/80 => d:pred [r] u:b32
-  test_wait => d:pred [r] u:b64
-  try_wait parity @7.8/90 => d:pred [r] u:b32 u:b32?
-  try_wait @7.8/90 => d:pred [r] u:b64 u:b32?
-  pending_count => d:b32 u:b64
+  arrive expect_tx @8.0/90 => d:i64 [rw] u:i32
+  arrive => d:i64 [rw] u:i32?
+  arrive_drop expect_tx @8.0/90 => d:i64 [rw] u:i32
+  arrive_drop => d:i64 [rw] u:i32?
+  expect_tx @8.0/90 => [rw] u:i32
+  complete_tx @8.0/90 => [rw] u:i32
+  test_wait parity @7.1/80 => d:pred [r] u:i32
+  test_wait => d:pred [r] u:i64
+  try_wait parity @7.8/90 => d:pred [r] u:i32 u:i32?
+  try_wait @7.8/90 => d:pred [r] u:i64 u:i32?
+  pending_count => d:i32 u:i64
 
 clusterlaunchcontrol: async @8.6/100 effect
   try_cancel => [w/shared] [rw/shared]
@@ -274,7 +274,7 @@ bra: control branch effect
   l
 
 brx: control @6.0/30 indirect effect
-  u:b32 t
+  u:i32 t
 
 call: control call effect reads writes
   G f g t?
@@ -297,7 +297,7 @@ brkpt: misc effect
   -
 
 nanosleep: misc @6.2/70 effect
-  u:b32
+  u:i32
 
 pmevent: misc @1.4 effect
   u:imm
@@ -309,18 +309,18 @@ griddepcontrol: misc @7.8/90 effect
   -
 
 bar: barrier convergent effect
-  warp @6.0/30 => u:b32
-  arrive => u:b32 u:b32
-  red popc => d:b32 u:b32 u:b32? u:pred
-  red => d:pred u:b32 u:b32? u:pred
-  u:b32 u:b32?
+  warp @6.0/30 => u:i32
+  arrive => u:i32 u:i32
+  red popc => d:i32 u:i32 u:i32? u:pred
+  red => d:pred u:i32 u:i32? u:pred
+  u:i32 u:i32?
 
 barrier: barrier @6.0/30 convergent effect
   cluster @7.8/90 => -
-  arrive => u:b32 u:b32
-  red popc => d:b32 u:b32 u:b32? u:pred
-  red => d:pred u:b32 u:b32? u:pred
-  u:b32 u:b32?
+  arrive => u:i32 u:i32
+  red popc => d:i32 u:i32 u:i32? u:pred
+  red => d:pred u:i32 u:i32? u:pred
+  u:i32 u:i32?
 
 membar: barrier @1.4 effect
   -
@@ -343,27 +343,27 @@ red: atomic @1.2/11 effect
   [rw] u:L*v H
 
 vote: warp @1.2/12 convergent
-  sync ballot @6.0/30 => d:b32 u:pred u:b32
-  sync @6.0/30 => d:pred u:pred u:b32
+  sync ballot @6.0/30 => d:b32 u:pred u:i32
+  sync @6.0/30 => d:pred u:pred u:i32
   ballot => d:b32 u:pred
   d:pred u:pred
 
 shfl: warp @3.0/30 convergent
-  sync @6.0/30 => d:b32|pred u:b32 u:b32 u:b32 u:b32
+  sync @6.0/30 => d:b32|pred u:b32 u:b32 u:b32 u:i32
   d:b32|pred u:b32 u:b32 u:b32
 
 match: warp @6.0/70 convergent
-  any => d:b32 u:T u:b32
-  d:b32|pred u:T u:b32
+  any => d:i32 u:T u:i32
+  d:i32|pred u:T u:i32
 
 activemask: warp @6.2/30 effect
   d:b32
 
 redux: warp @7.0/80 convergent
-  d:T u:T u:b32
+  d:T u:T u:i32
 
 elect: warp @8.0/90 convergent
-  d:b32|pred u:b32
+  d:i32|pred u:i32
 
 ldmatrix: tensor @6.5/75 convergent
   m16n16 @8.6/100f,110f,120f => d:b32*y [r]
@@ -399,28 +399,28 @@ wgmma: tensor @8.0/90a convergent effect reads
   mma_async => x u u:b64 u:pred u:imm? u:imm? u:imm? u:imm?
 
 tcgen05: tensor @8.6/100f,110f effect
-  alloc => [w/shared] u:b32
-  dealloc => u:b32 u:b32
+  alloc => [w/shared] u:i32
+  dealloc => u:i32 u:i32
   relinquish_alloc_permit => -
-  ld red => d:b32 d:b32 [r/tmem] u:imm?
-  ld => d:b32 [r/tmem] u:imm?
-  st => [w/tmem] u:imm u:b32
-  st => [w/tmem] u:b32
+  ld red @8.8 => d:b32*t d:b32 [r/tmem] u:imm?
+  ld => d:b32*t [r/tmem] u:imm?
+  st => [w/tmem] u:imm u:b32*t
+  st => [w/tmem] u:b32*t
   wait::ld => -
   wait::st => -
-  cp => [w/tmem] u:b64
+  cp => [w/tmem] u:i64
   shift => [rw/tmem]
-  commit => [rw/shared] u:b16?multicast::cluster
+  commit => [rw/shared] u:i16?multicast::cluster
   fence::before_thread_sync => -
   fence::after_thread_sync => -
-  mma ws sp => [rw/tmem] u:b64[r/tmem] u:b64 [r/tmem] u:b32 u:pred u:b64?
-  mma ws => [rw/tmem] u:b64[r/tmem] u:b64 u:b32 u:pred u:b64?
-  mma sp block_scale => [rw/tmem] u:b64[r/tmem] u:b64 [r/tmem] u:b32 [r/tmem] [r/tmem] u:pred
-  mma sp => [rw/tmem] u:b64[r/tmem] u:b64 [r/tmem] u:b32 v u:pred u:imm?
-  mma sp => [rw/tmem] u:b64[r/tmem] u:b64 [r/tmem] u:b32 u:pred u:imm?
-  mma block_scale => [rw/tmem] u:b64[r/tmem] u:b64 u:b32 [r/tmem] [r/tmem] u:pred
-  mma => [rw/tmem] u:b64[r/tmem] u:b64 u:b32 v u:pred u:imm?
-  mma => [rw/tmem] u:b64[r/tmem] u:b64 u:b32 u:pred u:imm?
+  mma ws sp => [rw/tmem] u:i64[r/tmem] u:i64 [r/tmem] u:i32 u:pred u:i64?
+  mma ws => [rw/tmem] u:i64[r/tmem] u:i64 u:i32 u:pred u:i64?
+  mma sp block_scale => [rw/tmem] u:i64[r/tmem] u:i64 [r/tmem] u:i32 [r/tmem] [r/tmem] u:pred
+  mma sp => [rw/tmem] u:i64[r/tmem] u:i64 [r/tmem] u:i32 v u:pred u:imm?
+  mma sp => [rw/tmem] u:i64[r/tmem] u:i64 [r/tmem] u:i32 u:pred u:imm?
+  mma block_scale => [rw/tmem] u:i64[r/tmem] u:i64 u:i32 [r/tmem] [r/tmem] u:pred
+  mma => [rw/tmem] u:i64[r/tmem] u:i64 u:i32 v u:pred u:imm?
+  mma => [rw/tmem] u:i64[r/tmem] u:i64 u:i32 u:pred u:imm?
 
 vadd vsub vabsdiff vmin vmax: video @2.0/20
   d:T u:T1 u:T2 u:T?
@@ -432,7 +432,7 @@ vmad: video @2.0/20
   d:T u:T1 u:T2 u:T
 
 vset: video @2.0/20
-  d:b32 u:T u:T1 u:b32?
+  d:i32 u:T u:T1 u:i32?
 
 vadd2 vsub2 vavrg2 vabsdiff2 vmin2 vmax2: video @3.0/30
   d:T u:T1 u:T2 u:T

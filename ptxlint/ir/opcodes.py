@@ -25,14 +25,17 @@ class OperandSpec(NamedTuple):
     read. A parenthesised result list of a `call` has role `def`.
 
     `type`: `any` (not checked), a type name, or a rule over the type modifiers: `T` the first
-    one, `T1` the second, `T2` …, `L` the last, `W` twice the width of the last; a trailing `+`
-    also allows wider registers, `imm` demands a constant. `A|B` gives the types of a pair.
+    one, `T1` the second, `T2` …, `L` the last, `W` twice the width of the last, `P` and `C` as
+    `mov` and `cvt` have it. A trailing `+` also allows wider registers. `i32` (`i16`, `i64`) is
+    an integer or bit type but no float, `imm` demands a constant. `A|B` are the types of a pair.
 
     `memory`: how memory is touched through the operand when it is an address: any of `r`, `w`,
     `rw`, `""` for none. `space` says which memory: `S` the first state space modifier, `S2` the
     second, else a name; `tmem` is tensor memory. `elements` is the vector length: `""` not
-    checked, `v` as `.v2`/`.v4`/`.v8` says, `x` as `.x1`/`.x2`/`.x4` says. `kind` is the pattern
-    kind demanded (`a` address, `(` list, `v` vector), "" for any.
+    checked, `v` as `.v2`/`.v4`/`.v8` says, `x` as `.x1`/`.x2`/`.x4` says, `y` twice that, `t` as
+    the shape of `tcgen05.ld` and `.st` says. `kind` is the pattern kind demanded (`a` address,
+    `(` list, `v` vector), "" for any. `condition` is the modifier that makes this operand
+    present, "" when none does.
     """
 
     role: str
@@ -43,7 +46,6 @@ class OperandSpec(NamedTuple):
     elements: str = ""
     kind: str = ""
     condition: str = ""
-    """The modifier that makes this operand present; "" when none does."""
 
 
 class Form(NamedTuple):
@@ -230,12 +232,12 @@ def memory_of(shape: "Shape") -> MemoryEffect:
     writes: list[str] = []
     row, form = shape.row, shape.form
     if form is None or not row.known:
-        if any(p[0] == "a" for p in shape.patterns):
+        if any(p[0] in "ai" for p in shape.patterns):
             reads.append(shape.space)
             writes.append(shape.space)
     else:
         for spec, pattern in zip(form.operands, shape.patterns, strict=False):
-            if spec.memory and pattern[0] == "a":
+            if spec.memory and pattern[0] in "ai":
                 space = _space(spec.space, shape.modifiers)
                 if "r" in spec.memory:
                     reads.append(space)
@@ -262,7 +264,8 @@ def _agrees(spec: OperandSpec, pattern: Pattern) -> bool:
     """Whether the spec admits an operand of this outer form."""
     kind: str = pattern[0]
     if spec.kind:
-        return kind == spec.kind
+        # `sym[4]` is an address too.
+        return kind == spec.kind or (kind == "i" and spec.kind == "a")
     if kind == "a":
         return bool(spec.memory)
     return kind != "(" or spec.role != "function"
@@ -356,7 +359,7 @@ def _parse_form(text: str) -> Form:
 def _parse_operand(word: str) -> OperandSpec:
     """Read an operand: `role:type*elements?condition`, with `[memory/space]` where it has one."""
     if word == "H":
-        return OperandSpec("use", "b64", condition="L2::cache_hint")
+        return OperandSpec("use", "i64", condition="L2::cache_hint")
     word, question, condition = word.partition("?")
     head, bracket, inner = word.partition("[")
     memory, _, space = inner.rstrip("]").partition("/")

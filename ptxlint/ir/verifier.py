@@ -1,0 +1,229 @@
+"""Faults that a text can have although it parses: operands, types, versions, targets, calls.
+
+One pass; verdicts on operands are kept by shape and slot types over all modules. The first rule:
+never report what an assembler accepts. What is not known passes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import repeat
+from typing import Final
+
+from ptxlint.ir.function import Function, Variable
+from ptxlint.ir.instruction import Instr, Shape
+from ptxlint.ir.module import Module
+from ptxlint.ir.operand import Atom, Symbol
+from ptxlint.ir.operand_check import Fault, describe, faults
+from ptxlint.ir.requirements import Need, needs_of, target_fault, version_fault
+from ptxlint.source import Problem
+
+MAX_PROBLEMS: Final = 200
+"""Faults after which a module is given up."""
+
+LATEST: Final = (9, 4)
+"""The PTX ISA that the opcode table covers whole."""
+
+_NOTHING: Final = repeat("")
+_clean: dict[tuple[object, ...], bool] = {}
+"""Verdict on a shape with slot descriptions: True if there is no fault."""
+
+
+def verify(module: Module) -> list[Problem]:
+    """The faults of a parsed module, in text order; names and syntax are the parser's to report."""
+    return _Verifier(module).run()
+
+
+class _Verifier:
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        self.problems: list[Problem] = []
+        self.number, self.suffix = _target(module)
+        self.needs: dict[Shape, tuple[str, ...]] = {}
+        self.functions: dict[str, list[Function]] = {}
+        for function in module.functions:
+            self.functions.setdefault(function.name, []).append(function)
+        self.spaces = {name: v.space for name, v in module.variables.items()}
+        self.unknown: set[str] = set()
+
+    def run(self) -> list[Problem]:
+        from ptxlint.ir.verifier_module import check_header, check_module
+
+        self.problems += check_header(self.module)
+        self.problems += check_module(self.module)
+        for function in self.module.functions:
+            if not function.is_declaration:
+                self._function(function)
+            if len(self.problems) >= MAX_PROBLEMS:
+                break
+        self.problems.sort(key=lambda p: p.offset)
+        return self.problems[:MAX_PROBLEMS]
+
+    # The hot path -----------------------------------------------------------------------------
+    def _function(self, function: Function) -> None:
+        """Check all instructions; a shape with slot types that passed once is not looked at."""
+        table: dict[Atom, str] = {}
+        for register in function.registers:
+            table[register] = describe(register)
+        get, known, needs = table.get, _clean, self.needs
+        spaces = self._spaces_of(function)
+        for instr in function.instrs:
+            shape = instr.shape
+            slots = tuple(map(get, instr.args, _NOTHING))
+            if "" in slots:
+                slots = self._describe(instr.args, table, spaces)
+            if known.get((shape, slots)) is None:
+                known[shape, slots] = not _all_faults(shape, slots)
+            if not known[shape, slots]:
+                self._report(instr, slots)
+            lacks = needs.get(shape)
+            if lacks is None:
+                lacks = needs[shape] = self._lacks(shape)
+            if lacks or shape.row.is_call or not shape.row.known:
+                self._special(instr, lacks)
+            if len(self.problems) >= MAX_PROBLEMS:
+                return
+
+    def _describe(
+        self, args: tuple[Atom, ...], table: dict[Atom, str], spaces: dict[str, str]
+    ) -> tuple[str, ...]:
+        for atom in args:
+            if atom not in table:
+                text = describe(atom)
+                if isinstance(atom, Symbol) and atom.name in spaces:
+                    text += ":" + spaces[atom.name]
+                table[atom] = text
+        return tuple(table[atom] for atom in args)
+
+    def _spaces_of(self, function: Function) -> dict[str, str]:
+        """State spaces of the names seen in a function; names of several spaces are left out."""
+        spaces = dict(self.spaces)
+        owner = "entry" if function.is_kernel else "func"
+        inner: dict[str, set[str]] = {}
+        for variable in function.variables:
+            inner.setdefault(variable.name, set()).add(variable.space)
+        for variable in (*function.params, *function.returns):
+            inner.setdefault(variable.name, set()).add(owner)
+        for name, found in inner.items():
+            if len(found) == 1 and spaces.get(name) in (None, *found):
+                spaces[name] = found.pop()
+            else:
+                spaces.pop(name, None)
+        return spaces
+
+    # Reports ----------------------------------------------------------------------------------
+    def _report(self, instr: Instr, slots: tuple[str, ...]) -> None:
+        for fault in _all_faults(instr.shape, slots):
+            if fault.code == "modifier" and self.module.version < (2, 0):
+                continue
+            message = f"`{instr.shape.mnemonic}`: {fault.message}"
+            if fault.operand >= 0:
+                from ptxlint.ir.printer import format_operand
+
+                text = format_operand(instr.operands[fault.operand])
+                message = f"`{instr.shape.mnemonic}`: {fault.message} (`{text}`)"
+            self._add(instr.offset, message, fault.hint, fault.code)
+
+    def _add(self, offset: int, message: str, hint: str, code: str, note: bool = False) -> None:
+        self.problems.append(Problem(offset, message, hint, code, note))
+
+    def _lacks(self, shape: Shape) -> tuple[str, ...]:
+        """What the module's version or target lacks for a shape."""
+        version = self.module.version
+        lacking = []
+        for need in (*needs_of(shape), *_without_sync(shape, version, self.number)):
+            fault = version_fault(need, version) if version > (0, 0) else ""
+            if fault:
+                lacking.append(f"{fault}; the module says {version[0]}.{version[1]}")
+                continue
+            fault = target_fault(need, self.number, self.suffix) if self.number else ""
+            if fault:
+                lacking.append(f"{fault}; the target is {self.module.arch}")
+        return tuple(lacking)
+
+    def _special(self, instr: Instr, lacks: tuple[str, ...]) -> None:
+        shape = instr.shape
+        if lacks:
+            self._add(instr.offset, lacks[0], "raise `.version` or `.target`", "version")
+        if not shape.row.known:
+            self._unknown_opcode(instr)
+        elif shape.row.is_call:
+            for message in _call_faults(instr, self.functions):
+                self._add(instr.offset, message, "", "operand")
+
+    def _unknown_opcode(self, instr: Instr) -> None:
+        """An error where the table knows the whole ISA, else a note; once an opcode."""
+        opcode = instr.opcode
+        if opcode in self.unknown:
+            return
+        self.unknown.add(opcode)
+        note = self.module.version > LATEST or opcode in _UNDOCUMENTED or opcode[0] == "_"
+        message = f"`{opcode}` is no instruction of PTX ISA {LATEST[0]}.{LATEST[1]}"
+        self._add(instr.offset, message, _similar(opcode), "unknown-opcode", note)
+
+
+_UNDOCUMENTED: Final = frozenset({"p2r", "r2p", "cctl", "cctlu", "scatter", "gather"})
+"""Opcodes that assemblers know and the ISA does not describe."""
+
+
+def _similar(opcode: str) -> str:
+    """A suggestion for a mistyped opcode."""
+    from difflib import get_close_matches
+
+    from ptxlint.ir.opcode_rows import ROWS
+
+    close = get_close_matches(opcode.lower(), ROWS, 1, 0.75)
+    return f"did you mean `{close[0]}`?" if close else ""
+
+
+def _target(module: Module) -> tuple[int, str]:
+    """Number and suffix of the architecture, (0, "") when it is none we know of."""
+    match = re.fullmatch(r"(?:sm|compute)_(\d+)([af]?)", module.arch)
+    return (int(match[1]), match[2]) if match else (0, "")
+
+
+def _without_sync(shape: Shape, version: tuple[int, int], number: int) -> Iterator[Need]:
+    """`shfl` and `vote` without `.sync` ended with sm_70 and PTX 6.4."""
+    ended = version >= (6, 4) and number >= 70
+    if ended and shape.opcode in ("shfl", "vote") and "sync" not in shape.modifiers:
+        yield Need(f"`{shape.opcode}` without `.sync`", (0, 0), "0a")
+
+
+def _all_faults(shape: Shape, slots: tuple[str, ...]) -> list[Fault]:
+    """Faults of the whole statement first, then those of its operands."""
+    from ptxlint.ir.statement_check import statement_faults
+
+    return statement_faults(shape) + faults(shape, slots)
+
+
+def _call_faults(instr: Instr, functions: dict[str, list[Function]]) -> Iterator[str]:
+    """A direct call against the declarations of what it calls."""
+    roles, patterns = instr.shape.roles, instr.shape.patterns
+    counts = {"def": 0, "callargs": 0}
+    callee: Atom | None = None
+    for role, pattern in zip(roles, patterns, strict=False):
+        if role in counts and pattern[0] == "(":
+            counts[role] = len(pattern) - 1
+        elif role == "function" and pattern[0] == "s":
+            callee = instr.args[pattern[1]]
+    declared = functions.get(callee.name, []) if isinstance(callee, Symbol) else []
+    if not declared:
+        return
+    target = declared[0]
+    if target.is_kernel:
+        yield f"`{target.name}` is a kernel and cannot be called"
+        return
+    if any(_open(v) for v in target.params):
+        return
+    for what, given, wanted in (
+        ("arguments", counts["callargs"], len(target.params)),
+        ("results", counts["def"], len(target.returns)),
+    ):
+        if given != wanted:
+            yield f"`{target.name}` has {wanted} {what}, the call has {given}"
+
+
+def _open(variable: Variable) -> bool:
+    """A parameter of open extent: the function takes any number of arguments."""
+    return None in variable.dims

@@ -1,0 +1,180 @@
+"""Faults of declarations: `.version`, `.target`, variables, initialisers, function headers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from ptxlint.ir.function import Function, Variable
+from ptxlint.ir.module import GlobalDeclaration, Module
+from ptxlint.ir.operand import Immediate, Operand, Vector
+from ptxlint.source import Problem
+
+_SPACE: Final = re.compile(r"(?:\s+|//[^\n]*\n|/\*.*?\*/|#[^\n]*\n)*", re.DOTALL)
+_DIRECTIVE: Final = re.compile(r"\.(version|target|address_size)\s+[\w.]+(?:\s*,\s*\w+)*")
+
+
+def check_header(module: Module) -> Iterator[Problem]:
+    """`.version`, then `.target`, then perhaps `.address_size`, each known and fit for another."""
+    if any(p.code == "version" for p in module.problems):
+        return
+    heads, places = _heads(module.source.text)
+    if module.version == (0, 0):
+        hint = "start with `.version 8.0` or the like"
+        yield _structure(places[0], "`.version` is missing", hint)
+    elif "version" in heads and (fault := _version_fault(module)) is not None:
+        yield Problem(heads["version"], *fault, "version")
+    if not module.targets:
+        if module.version != (0, 0):
+            hint = "add `.target sm_80` or the like"
+            yield _structure(places[min(1, len(places) - 1)], "`.target` is missing", hint)
+    elif "target" in heads and (fault := _target_fault(module)) is not None:
+        yield Problem(heads["target"], *fault, "version")
+    if "version" in heads:
+        yield from _late(module.source.text, places[-1])
+
+
+def _structure(offset: int, message: str, hint: str) -> Problem:
+    return Problem(offset, message, hint, "structure")
+
+
+def _heads(text: str) -> tuple[dict[str, int], list[int]]:
+    """Offsets of the directives at the top, and of all statements up to the first other one."""
+    heads: dict[str, int] = {}
+    places = [_after_space(text, 0)]
+    while (match := _DIRECTIVE.match(text, places[-1])) is not None and match[1] not in heads:
+        heads[match[1]] = places[-1]
+        places.append(_after_space(text, match.end()))
+    return heads, places
+
+
+def _after_space(text: str, at: int) -> int:
+    match = _SPACE.match(text, at)
+    return match.end() if match else at
+
+
+def _late(text: str, start: int) -> Iterator[Problem]:
+    """The same directives anywhere else."""
+    for word in ("version", "target", "address_size"):
+        at = text.find("\n." + word, max(0, start - 1))
+        if (
+            at >= 0
+            and re.match(r"\.\w+[ \t]+[\w.]", text[at + 1 : at + 40])
+            and not _commented(text, at)
+        ):
+            hint = "a module has it once, at the top"
+            yield _structure(at + 1, f"`.{word}` stands after other statements", hint)
+
+
+def _commented(text: str, at: int) -> bool:
+    """Whether a position lies inside a block comment."""
+    return text.rfind("/*", 0, at) > text.rfind("*/", 0, at)
+
+
+def _version_fault(module: Module) -> tuple[str, str] | None:
+    from ptxlint.arch.targets import LATEST_PTX_VERSION, is_released
+
+    version = module.version
+    if version == (0, 0) or version > LATEST_PTX_VERSION or is_released(version):
+        return None
+    return f"there is no PTX ISA {version[0]}.{version[1]}", "use a released version"
+
+
+def _target_fault(module: Module) -> tuple[str, str] | None:
+    from ptxlint.arch.targets import TargetError, ptx_version_for, version_accepts
+
+    arch = module.targets[0] if module.targets else ""
+    try:
+        since = ptx_version_for(arch)
+        accepted = version_accepts(module.version, arch)
+    except TargetError:
+        return f"`{arch}` is no architecture", "name one such as `sm_80`"
+    if accepted is not False or module.version == (0, 0):
+        return None
+    if since is None:
+        return f"`{arch}` is no architecture that PTX ISA {_dotted(module.version)} knows", ""
+    return (
+        f"`{arch}` needs PTX ISA {_dotted(since)}; the module says {_dotted(module.version)}",
+        "raise `.version`",
+    )
+
+
+def _dotted(version: tuple[int, int]) -> str:
+    return f"{version[0]}.{version[1]}"
+
+
+# Declarations ---------------------------------------------------------------------------------
+def check_module(module: Module) -> Iterator[Problem]:
+    """Variables and function headers."""
+    for item in module.items:
+        if isinstance(item, GlobalDeclaration):
+            for variable in item.variables:
+                yield from _variable_faults(variable, item.offset)
+    first: dict[str, Function] = {}
+    for function in module.functions:
+        yield from _header_faults(function, module.source.text)
+        before = first.setdefault(function.name, function)
+        if before is not function and _signature(before) != _signature(function):
+            message = f"`{function.name}` is declared with other parameters above"
+            yield Problem(function.offset, message, "make both alike", "structure")
+        for variable in function.variables:
+            yield from _variable_faults(variable, variable.offset)
+
+
+def _signature(function: Function) -> tuple[object, ...]:
+    """What must agree between declarations; names may differ."""
+    sides = (function.params, function.returns)
+    return tuple(tuple((v.type, v.dims, v.vector) for v in side) for side in sides)
+
+
+def _header_faults(function: Function, text: str) -> Iterator[Problem]:
+    directives = function.directives
+    if "maxntid" in directives and "reqntid" in directives:
+        first, second = sorted(
+            ("maxntid", "reqntid"), key=lambda word: text.find("." + word, function.offset)
+        )
+        at = text.find("." + second, function.offset)
+        message = f"`.{second}` cannot stand beside `.{first}`"
+        yield Problem(at, message, "keep one of them", "structure")
+
+
+def _variable_faults(variable: Variable, offset: int) -> Iterator[Problem]:
+    align = variable.align
+    if align and align & (align - 1):
+        yield Problem(offset, f"an alignment of {align} is no power of two", "", "operand")
+    value = variable.initializer
+    if value is None:
+        return
+    if variable.space not in ("global", "const"):
+        message = f"a .{variable.space} variable cannot be initialised"
+        yield Problem(offset, message, "store to it in the kernel", "operand")
+        return
+    yield from _initialiser_faults(variable, value, offset)
+
+
+def _initialiser_faults(variable: Variable, value: Operand, offset: int) -> Iterator[Problem]:
+    extents = tuple(variable.dims)
+    if variable.vector == 1 and isinstance(value, Vector) and len(extents) == 1:
+        extent = extents[0]
+        if extent is not None and len(value.elements) > extent:
+            message = f"{len(value.elements)} values for {extent} elements"
+            yield Problem(offset, message, "", "operand")
+            return
+    wanted = "float" if variable.type in ("f32", "f64") else "integer"
+    if variable.type[0] not in "usbf" or variable.type in ("f16", "f16x2"):
+        return
+    for leaf in _leaves(value):
+        if (leaf.kind == "int") == (wanted == "float"):
+            message = f"`{leaf.text}` is no {wanted} value for a .{variable.type} variable"
+            yield Problem(offset, message, "", "type")
+            return
+
+
+def _leaves(value: Operand) -> Iterator[Immediate]:
+    """The literals that stand as values of their own, not inside an expression."""
+    if isinstance(value, Immediate):
+        yield value
+    elif isinstance(value, Vector):
+        for element in value.elements:
+            yield from _leaves(element)
