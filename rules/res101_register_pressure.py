@@ -1,0 +1,367 @@
+"""RES101: more live registers than the occupancy, or the thread, can afford."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from ptxlint.arch import Arch, RegisterStep, next_register_step, occupancy, register_steps
+from ptxlint.cfg.build import CfgAnalysis
+from ptxlint.cfg.loops import Loop, LoopsAnalysis
+from ptxlint.dataflow.liveness import LivenessAnalysis
+from ptxlint.dataflow.pressure import Pressure, PressureAnalysis
+from ptxlint.dataflow.shared_memory import SharedMemoryAnalysis
+from ptxlint.facts import Facts
+from ptxlint.ir.function import Function
+from ptxlint.ir.instruction import Instr
+from ptxlint.ir.operand import Register, SpecialRegister, Symbol
+from ptxlint.ir.types import FLOATS, bits
+from ptxlint.rulekit import Hit, Note, Rule, Sample
+
+_ADVISE_BELOW: Final = 0.5
+"""Share of an SM's warps at or under which registers are worth a note."""
+_HOLDERS: Final = 3
+"""Source lines named beside a finding."""
+_RECOMPUTED: Final = frozenset(
+    "mov add sub mul mad mul24 mad24 sad and or xor not cnot shl shr shf lop3 bfe bfi bmsk szext "
+    "prmt cvt cvta setp selp min max neg abs popc clz bfind brev mapa isspacep".split()
+)
+"""Integer operations: the assembler repeats them rather than keep their result."""
+
+
+_MMA: Final = "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32"
+_HEAD: Final = """
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 .ptr .global .align 16 x, .param .u32 n)
+{directive}
+{{
+    .reg .pred %p<2>;
+    .reg .b32 %r<4>;
+    .reg .f32 %f<{values}>;
+    .reg .b64 %rd<2>;
+    ld.param.u64 %rd1, [x];
+"""
+
+
+def _fours(values: int, text: str) -> list[str]:
+    """A line for every four registers: `AT` their byte offset, `V` the vector of them."""
+    return [
+        text.replace("AT", str(4 * k)).replace("V", f"{{%f{k}, %f{k + 1}, %f{k + 2}, %f{k + 3}}}")
+        for k in range(0, values, 4)
+    ]
+
+
+def _loop(values: int, registers: str) -> str:
+    """A sample with accumulators in a loop; its first instruction is marked if they do not fit."""
+    mark = " //~ RES101" if values > int(registers) else ""
+    lines = [
+        *_fours(values, "ld.global.v4.f32 V, [%rd1+AT];"),
+        "ld.param.u32 %r0, [n];",
+        "again:",
+        f"ld.global.v2.b32 {{%r1, %r2}}, [%rd1];{mark}",
+        "ld.global.b32 %r3, [%rd1+8];",
+        "add.s64 %rd1, %rd1, 16;",
+        *_fours(values, f"{_MMA} V, {{%r1, %r2}}, {{%r3}}, V;"),
+        "sub.u32 %r0, %r0, 1;",
+        "setp.ne.u32 %p1, %r0, 0;",
+        "@%p1 bra again;",
+        *_fours(values, "st.global.v4.f32 [%rd1+AT], V;"),
+    ]
+    return _module(values, f".maxnreg {registers}", lines)
+
+
+def _load_and_store(values: int) -> str:
+    """A sample with all its values live at once, in a CTA of 1024 threads."""
+    lines = [
+        *_fours(values, "ld.global.v4.f32 V, [%rd1+AT];"),
+        "bar.sync 0;",
+        *_fours(values, "st.global.v4.f32 [%rd1+AT], V;"),
+    ]
+    if values > 32:
+        lines[values // 4 - 1] += " //~ RES101"
+    return _module(values, ".reqntid 1024", lines)
+
+
+def _module(values: int, directive: str, lines: list[str]) -> str:
+    head = _HEAD.format(directive=directive, values=values)
+    return head + "".join(f"    {line}\n" for line in lines) + "    ret;\n}\n"
+
+
+class RegisterPressure(Rule):
+    id = "RES101"
+    name = "register-pressure"
+    severity = "note"
+    confidence = "medium"
+    category = "resources"
+    family = "resources"
+    summary = "So many values are live at once that few CTAs fit on an SM, or registers must spill."
+    why = (
+        "A thread's registers decide how many warps an SM holds, and past 255 (or .maxnreg) they "
+        "spill to local memory. The peak of live 32-bit registers in the PTX is an estimate: the "
+        "assembler reorders, recomputes and merges, so that 371 live registers of PTX became 244 "
+        "without a spill, and 338 spilled. So it is a note where the estimate leaves an SM half "
+        "empty or worse and fewer registers would admit another CTA. It is a warning where a loop "
+        "carries more values from one iteration to the next than a thread can have registers: no "
+        "order of instructions avoids that spill. docs/rules-res101.md has the measurements."
+    )
+    fix = (
+        "Use a smaller tile or more warps (each thread then holds fewer elements), or shorten the "
+        "lives of the values at the lines named."
+    )
+    refs = (
+        "https://docs.nvidia.com/cuda/cuda-c-best-practices-guide/index.html#register-pressure",
+    )
+    bad = (
+        Sample("36 accumulators carried round a loop, 32 registers", _loop(36, "32")),
+        Sample("36 values at once in a CTA of 1024 threads: a note", _load_and_store(36)),
+    )
+    good = (
+        Sample("20 accumulators fit in 32 registers", _loop(20, "32")),
+        Sample("as many values as 255 registers take, two warps", _loop(160, "255")),
+        Sample("24 values at once in a CTA of 1024 threads", _load_and_store(24)),
+    )
+    needs = (PressureAnalysis,)
+
+    def check(self, fn: Function, facts: Facts) -> Iterator[Hit]:
+        """At most one hit a kernel, at its peak."""
+        arch = facts.arch
+        if arch is None:
+            return
+        budget = _Budget(fn, facts, arch)
+        if _most_words(fn) <= budget.unnoticed:
+            return
+        pressure = facts.get(PressureAnalysis)
+        at = pressure.peak_instr
+        known = facts.metadata.registers if facts.metadata is not None else None
+        used = known if known is not None else pressure.peak.words
+        if at is None or used <= budget.unnoticed:
+            return
+        if known is None and used > budget.limit:
+            carried = _most_carried(fn, facts)
+            if carried.words > budget.limit:
+                yield _spill(carried, budget, pressure, facts)
+                return
+        message, advice = _advice(budget, used, known is not None)
+        if message:
+            yield Hit(
+                message,
+                at,
+                _holders(pressure, at, facts),
+                help=advice,
+                key="register pressure",
+                exact=known is not None,
+                label=f"{pressure.peak.words} registers are live here",
+            )
+
+
+class _Budget:
+    """How many registers a thread can have, and what they cost."""
+
+    def __init__(self, fn: Function, facts: Facts, arch: Arch) -> None:
+        self.arch = arch
+        self.threads = facts.max_threads()
+        self.shared = facts.get(SharedMemoryAnalysis).total
+        self.limit, self.source = _limit(fn, arch, self.threads)
+        self.unnoticed = self._unnoticed()
+        """The most registers that give no reason for a note."""
+
+    def _unnoticed(self) -> int:
+        if self.threads is None or not 0 < self.threads <= self.arch.threads_per_cta:
+            return self.limit
+        steps = register_steps(self.arch, self.threads, self.shared)
+        warps = -(-self.threads // self.arch.warp_size)
+        for step in steps:
+            last = step is steps[-1]
+            if last or step.ctas_per_sm * warps > _ADVISE_BELOW * self.arch.warps_per_sm:
+                return min(step.registers, self.limit)
+        return self.limit
+
+    def step_below(self, registers: int) -> RegisterStep | None:
+        """The next count of registers at which another CTA fits."""
+        if self.threads is None:
+            return None
+        return next_register_step(self.arch, self.threads, self.shared, registers)
+
+
+def _limit(fn: Function, arch: Arch, threads: int | None) -> tuple[int, str]:
+    """The most registers that a thread of this kernel can have, and what says so."""
+    limit, source = arch.registers_per_thread, f"a thread of {arch.name} can have"
+    ceiling = fn.directives.get("maxnreg")
+    if ceiling and int(ceiling[0]) < limit:
+        return int(ceiling[0]), "`.maxnreg` allows"
+    if threads is not None and threads > 0:
+        per_sm = fn.directives.get("minnctapersm")
+        ctas = int(per_sm[0]) if per_sm else 1
+        unit = arch.register_allocation_unit // arch.warp_size
+        share = arch.registers_per_cta // (threads * max(1, ctas)) // unit * unit
+        if 0 < share < limit:
+            cta = f"{ctas} CTAs of {threads} threads leave" if ctas > 1 else ""
+            return share, cta or f"a CTA of {threads} threads leaves each"
+    return limit, source
+
+
+def _most_words(fn: Function) -> int:
+    """A bound on the peak that costs no analysis: all registers live at once."""
+    return sum(4 if r.type == "b128" else 2 for r in fn.registers if r.type != "pred") * max(
+        (r.vector for r in fn.registers), default=1
+    )
+
+
+class _Carried(NamedTuple):
+    """What a loop keeps in registers while it goes round."""
+
+    words: int
+    registers: list[Register]
+    loop: Loop | None
+
+
+def _most_carried(fn: Function, facts: Facts) -> _Carried:
+    """The loop that carries most; see `_held`. Halves of a register count as halves."""
+    liveness = facts.get(LivenessAnalysis)
+    sites: dict[Register, list[Instr]] = {}
+    for instr in fn.instrs:
+        for register in instr.defs:
+            sites.setdefault(register, []).append(instr)
+    cheap = _recomputed(sites)
+    most = _Carried(0, [], None)
+    for loop in facts.get(LoopsAnalysis).loops:
+        if _has_fixed_count(loop, sites, facts):
+            continue
+        candidates = liveness.registers(liveness.live_in[loop.header])
+        held = _held(loop, [r for r in candidates if r not in cheap], sites, facts)
+        words = -(-sum(max(16, bits(r.type)) * r.vector for r in held) // 32)
+        if words > most.words:
+            most = _Carried(words, held, loop)
+    return most
+
+
+def _has_fixed_count(loop: Loop, sites: dict[Register, list[Instr]], facts: Facts) -> bool:
+    """True if only constants decide how often the loop runs: unrolled, it may be reordered."""
+    cfg = facts.get(CfgAnalysis)
+    fixed = _made_of(False, sites)
+    exits = {source for source, _ in facts.get(LoopsAnalysis).exits(loop)}
+    ends = [end for block in exits if (end := cfg.terminator(block)) is not None]
+    return all(use in fixed for end in ends for use in end.uses)
+
+
+def _held(
+    loop: Loop, candidates: list[Register], sites: dict[Register, list[Instr]], facts: Facts
+) -> list[Register]:
+    """The registers that hold a value at the top of the loop whatever the order of instructions.
+
+    Either the loop itself writes them, for the next iteration, or it reads what came from before.
+    """
+    cfg = facts.get(CfgAnalysis)
+    inside = set(loop.blocks)
+    read = {r for block in inside for i in cfg.instructions(block) for r in i.uses}
+    return [
+        register
+        for register in candidates
+        if register.type != "pred"
+        and (
+            register in read
+            or any(cfg.block_of[site.index] in inside for site in sites.get(register, ()))
+        )
+    ]
+
+
+def _recomputed(sites: dict[Register, list[Instr]]) -> set[Register]:
+    """Registers that integer operations make of constants, parameters and special registers.
+
+    Counters and addresses that step by such values are among them.
+    """
+    return _made_of(True, sites)
+
+
+def _made_of(inputs: bool, sites: dict[Register, list[Instr]]) -> set[Register]:
+    """Registers that integer operations make of constants and, with `inputs`, of parameters and
+    special registers."""
+    found: set[Register] = set()
+    grew = True
+    while grew:
+        grew = False
+        for register, instrs in sites.items():
+            if register not in found and all(_repeats(i, register, found, inputs) for i in instrs):
+                found.add(register)
+                grew = True
+    return found
+
+
+def _repeats(instr: Instr, register: Register, found: set[Register], inputs: bool) -> bool:
+    shape = instr.shape
+    if shape.opcode == "ld":
+        return inputs and shape.space == "param"
+    if shape.opcode not in _RECOMPUTED or not FLOATS.isdisjoint(shape.types):
+        return False
+    if not inputs and any(isinstance(atom, SpecialRegister | Symbol) for atom in instr.args):
+        return False
+    return all(use is register or use in found for use in instr.uses)
+
+
+def _spill(carried: _Carried, budget: _Budget, pressure: Pressure, facts: Facts) -> Hit:
+    """The warning: no schedule can do without a spill."""
+    assert carried.loop is not None
+    cfg = facts.get(CfgAnalysis)
+    at = cfg.instructions(carried.loop.header)[0]
+    return Hit(
+        f"this loop carries {carried.words} registers from one iteration to the next, more than "
+        f"the {budget.limit} that {budget.source}: the assembler must spill",
+        at,
+        _holders(pressure, at, facts),
+        severity="warning",
+        key="certain spill",
+        label="the loop starts here",
+    )
+
+
+def _advice(budget: _Budget, used: int, exact: bool) -> tuple[str, str]:
+    """Message and help of the note; "" for none."""
+    about = f"{used} registers a thread" if exact else f"about {used} live registers (an estimate)"
+    if used > budget.limit and not exact:
+        return (
+            f"{about}, more than the {budget.limit} that {budget.source}: spills are likely",
+            "`ptxas -v` tells registers and spills exactly; a smaller tile or more warps leave "
+            "each thread fewer values",
+        )
+    step = budget.step_below(min(used, budget.limit))
+    if step is None or budget.threads is None:
+        return "", ""
+    now = occupancy(budget.arch, min(used, budget.limit), budget.threads, budget.shared)
+    share = round(100 * now.fraction)
+    return (
+        f"{about}: {_ctas(now.ctas_per_sm)} of {budget.threads} threads {_fit(now.ctas_per_sm)} an "
+        f"SM of {budget.arch.name}, {share} % of its warps",
+        f"{step.registers} registers or fewer let {_ctas(step.ctas_per_sm)} in: use a smaller tile "
+        "or more warps, or shorten the lives of the values at the lines named",
+    )
+
+
+def _ctas(count: int) -> str:
+    return f"{count} CTA{'s' if count != 1 else ''}"
+
+
+def _fit(count: int) -> str:
+    return "fit" if count != 1 else "fits"
+
+
+def _holders(pressure: Pressure, at: Instr, facts: Facts) -> tuple[Note, ...]:
+    """The source lines, or without any the instructions, whose values take most registers."""
+    notes: list[Note] = []
+    for holder in pressure.holders(at, facts.module):
+        first = next((v.definitions[0] for v in holder.values if v.definitions), None)
+        if first is not None and holder.frame is not None:
+            notes.append(Note(_share(holder.words), first))
+    if not notes:
+        by_instr: dict[Instr, int] = {}
+        for value in pressure.live_at(at):
+            for definition in value.definitions[:1]:
+                by_instr[definition] = by_instr.get(definition, 0) + value.words
+        ranked = sorted(by_instr.items(), key=lambda pair: (-pair[1], pair[0].index))
+        notes = [Note(_share(words), instr) for instr, words in ranked]
+    return tuple(notes[:_HOLDERS])
+
+
+def _share(words: int) -> str:
+    return f"{words} of them hold{'s' if words == 1 else ''} values from here"

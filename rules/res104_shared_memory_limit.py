@@ -1,0 +1,185 @@
+"""RES104: more shared memory than a CTA can have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxlint.arch import ARCHS, Arch
+from ptxlint.dataflow.shared_memory import SharedMemory, SharedMemoryAnalysis
+from ptxlint.facts import Facts
+from ptxlint.ir.function import Function
+from ptxlint.rulekit import Hit, Rule, Sample, Verdict
+
+
+class SharedMemoryLimit(Rule):
+    id = "RES104"
+    name = "shared-memory-limit"
+    severity = "error"
+    confidence = "high"
+    category = "resources"
+    family = "resources"
+    summary = "The kernel needs more shared memory than a CTA of its target can have."
+    why = (
+        "Static .shared arrays may take 48 KiB; the assembler rejects more. Static and dynamic "
+        "shared memory together may take what the architecture lets a CTA opt into, between 64 "
+        "and 227 KiB: a launch that asks for more fails with an invalid value error. Kernels "
+        "tuned on one GPU often exceed what the next one has: 163 KiB on sm_80 is 99 KiB on sm_86."
+    )
+    fix = "Use a smaller tile or fewer pipeline stages, or another architecture."
+    refs = (
+        "https://docs.nvidia.com/cuda/cuda-programming-guide/05-appendices/compute-capabilities.html",
+    )
+    bad = (
+        Sample(
+            "a tile of 128 KiB on sm_86",
+            """
+            .version 8.0
+            .target sm_86
+            .address_size 64
+            .extern .shared .align 16 .b8 tile[];
+            .visible .entry k(.param .u64 .ptr .global out) {
+                .reg .b32 %r<2>;
+                .reg .b64 %rd<2>;
+                ld.param.u64 %rd1, [out];
+                ld.shared.u32 %r1, [tile]; //~ RES104
+                st.global.u32 [%rd1], %r1;
+                ret;
+            }
+            """,
+            {"shared": 131072},
+        ),
+        Sample(
+            "static and dynamic together exceed 99 KiB",
+            """
+            .version 8.0
+            .target sm_89
+            .address_size 64
+            .shared .align 16 .b8 table[49152];
+            .extern .shared .align 16 .b8 tile[];
+            .visible .entry k(.param .u64 .ptr .global out) {
+                .reg .b32 %r<3>;
+                .reg .b64 %rd<2>;
+                ld.param.u64 %rd1, [out];
+                ld.shared.u32 %r1, [table];
+                ld.shared.u32 %r2, [tile]; //~ RES104
+                add.u32 %r1, %r1, %r2;
+                st.global.u32 [%rd1], %r1;
+                ret;
+            }
+            """,
+            {"shared": 65536},
+        ),
+    )
+    good = (
+        Sample(
+            "the same tile on sm_80",
+            """
+            .version 8.0
+            .target sm_80
+            .address_size 64
+            .extern .shared .align 16 .b8 tile[];
+            .visible .entry k(.param .u64 .ptr .global out) {
+                .reg .b32 %r<2>;
+                .reg .b64 %rd<2>;
+                ld.param.u64 %rd1, [out];
+                ld.shared.u32 %r1, [tile];
+                st.global.u32 [%rd1], %r1;
+                ret;
+            }
+            """,
+            {"shared": 131072},
+        ),
+        Sample(
+            "exactly 48 KiB of static shared memory",
+            """
+            .shared .align 16 .b8 table[49152];
+            .reg .b32 %r<2>;
+            .reg .b64 %rd<2>;
+            ld.param.u64 %rd1, [out_ptr];
+            ld.shared.u32 %r1, [table+49148];
+            st.global.u32 [%rd1], %r1;
+            ret;
+            """,
+        ),
+        Sample(
+            "a large array that this kernel does not use",
+            """
+            .version 8.0
+            .target sm_80
+            .address_size 64
+            .shared .align 16 .b8 table[65536];
+            .visible .entry k() {
+                ret;
+            }
+            """,
+        ),
+    )
+
+    needs = (SharedMemoryAnalysis,)
+
+    def check(self, fn: Function, facts: Facts) -> Iterator[Hit | Verdict]:
+        """One hit a kernel for each limit exceeded, and a verdict."""
+        arch = facts.arch
+        if arch is None:
+            return
+        shared = facts.get(SharedMemoryAnalysis)
+        if shared.largest is None and not shared.dynamic:
+            return
+        faults = [*_static_fault(shared, arch), *_total_fault(shared, arch)]
+        yield from faults
+        limit = f"the {_kib(arch.shared_optin_limit)} that {arch.name} has"
+        if faults:
+            yield Verdict("refuted", faults[0].message, shared.first)
+        elif shared.dynamic is None and shared.is_open:
+            reason = (
+                f"{_kib(shared.static)} of static shared memory fit; how much the launch asks for "
+                f"besides is not known, {limit} must hold both"
+            )
+            yield Verdict("open", reason, shared.first)
+        else:
+            yield Verdict("proved", f"{_kib(shared.total)} of shared memory fit {limit}")
+
+
+def _static_fault(shared: SharedMemory, arch: Arch) -> Iterator[Hit]:
+    if shared.static <= arch.shared_static_limit:
+        return
+    yield Hit(
+        f"{_kib(shared.static)} of static shared memory, the limit is "
+        f"{_kib(arch.shared_static_limit)} on every architecture",
+        shared.first,
+        help="declare it `.extern .shared` and give the size at the launch (opted into by "
+        "cudaFuncAttributeMaxDynamicSharedMemorySize), or use less",
+        key="static shared memory",
+        label=_largest(shared),
+    )
+
+
+def _total_fault(shared: SharedMemory, arch: Arch) -> Iterator[Hit]:
+    if shared.dynamic is None or shared.total <= arch.shared_optin_limit:
+        return
+    parts = ""
+    if shared.static and shared.dynamic:
+        parts = f" ({_kib(shared.static)} static, {_kib(shared.dynamic)} dynamic)"
+    fitting = [a.name for a in ARCHS.values() if a.shared_optin_limit >= shared.total]
+    yield Hit(
+        f"{_kib(shared.total)} of shared memory a CTA{parts}, {arch.name} has at most "
+        f"{_kib(arch.shared_optin_limit)}: the launch fails",
+        shared.first,
+        breaks_when="every launch",
+        help=f"use a smaller tile or fewer stages; it fits on {', '.join(fitting)}"
+        if fitting
+        else "use a smaller tile or fewer stages; it fits on no architecture",
+        key="shared memory",
+    )
+
+
+def _largest(shared: SharedMemory) -> str:
+    largest = shared.largest
+    return f"`{largest.name}` takes {_kib(largest.size or 0)}" if largest is not None else ""
+
+
+def _kib(size: int) -> str:
+    """A size as people write it: `48 KiB`, `99.5 KiB`, `20 bytes`."""
+    if size < 1024:
+        return f"{size} byte{'s' if size != 1 else ''}"
+    return f"{size / 1024:.1f}".removesuffix(".0") + " KiB"
