@@ -34,7 +34,7 @@ def command(what: str, file: str, kernel: str | None, format_: str, output: str 
     \b
     cfg    blocks, edges with their conditions, dominators, loops
     ir     the parsed module, printed back as PTX
-    facts  live registers and guarded values at every instruction
+    facts  live registers, uniformity and guarded values at every instruction
     """
     if format_ != "text" and what != "cfg":
         raise click.UsageError(f"--format {format_} is for `show cfg` only")
@@ -87,9 +87,14 @@ def _functions(module: Module, kernel: str | None, file: str) -> list[Function]:
 def _facts(module: Module, functions: list[Function]) -> list[Facts]:
     from ptxlint.engine.analyse import find_arch
     from ptxlint.facts import Facts
+    from ptxlint.frontends.triton_cache import MetadataError, load_metadata
 
     arch = find_arch(module.arch)
-    return [Facts(module, function, arch) for function in functions]
+    try:
+        metadata = load_metadata(module.source.path) if len(module.kernels()) == 1 else None
+    except MetadataError as error:
+        raise click.ClickException(str(error)) from None
+    return [Facts(module, function, arch, metadata) for function in functions]
 
 
 def _render(

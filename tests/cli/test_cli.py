@@ -288,6 +288,9 @@ def test_show_facts_beside_the_ptx(folder: Path) -> None:
     assert "peak " in text
     assert "loop depth 1" in text
     assert " ? " in text
+    rows = [line.split() for line in text.splitlines() if "mov.u32 %" in line]
+    levels = {row[-1].rstrip(";"): row[2] for row in rows}
+    assert (levels["%tid.x"], levels["%ctaid.x"]) == ("thread", "cta")
 
 
 @pytest.mark.parametrize(
