@@ -23,7 +23,7 @@ from ptxlint.dataflow.liveness import (
     reads,
     registers_of,
 )
-from ptxlint.dataflow.solver import Worklist
+from ptxlint.dataflow.solver import FORWARD, MAYBE, Worklist, solve_blocks
 from ptxlint.facts import Analysis, Facts
 from ptxlint.ir.instruction import Instr
 from ptxlint.ir.operand import Register
@@ -35,43 +35,60 @@ PARAMETER: Final = -2
 
 Initialisation: TypeAlias = Literal["always", "maybe", "never"]
 
-_INCOMING: Final = -3
-"""In a block, whatever the register held at its top."""
-
 _Literal: TypeAlias = tuple[int, int, bool]
 """A predicate (register index), how often the block has written it so far, and its value."""
-_Condition: TypeAlias = frozenset[_Literal]
-_State: TypeAlias = tuple[tuple[int, _Condition], ...]
-"""Definitions that may be current, each with literals that hold wherever it is."""
 _Cube: TypeAlias = frozenset[tuple[int, bool]]
 """A conjunction: predicates (register index) and their values."""
+_Cubes: TypeAlias = frozenset[_Cube]
+"""A disjunction of conjunctions; empty is false."""
 
-_ALWAYS: Final[_Condition] = frozenset()
-_IN_PART: Final[_Literal] = (-1, 0, True)
-"""Marks an older value that an unguarded partial write has been laid over."""
-_UNTOUCHED: Final[_State] = ((_INCOMING, _ALWAYS),)
+_NO_LITERALS: Final[frozenset[_Literal]] = frozenset()
+_TRUE: Final[_Cubes] = frozenset((frozenset(),))
 
-_MAX_LITERALS: Final = 6
+# Limits of what is followed. Beyond them the answer is the weaker "maybe".
 _MAX_CUBES: Final = 16
 _MAX_PREDICATES: Final = 8
+_MAX_BLOCK_VISITS: Final = 50_000
+_MAX_CHAIN: Final = 256
+
+
+class _Write(NamedTuple):
+    """A write within a block, and the one before it in the same block (None: none)."""
+
+    at: int
+    guard: _Literal | None
+    partial: bool
+    before: _Write | None
 
 
 class _Read(NamedTuple):
-    """What a register may hold where an instruction reads it, and the guard of the read."""
+    """The last write above a read in its block (None: none), and the guard of the read."""
 
-    state: _State
+    last: _Write | None
     guard: _Literal | None
+
+
+class _Current(NamedTuple):
+    """What a register may hold at a point: writes of the block, and perhaps its value at the top.
+
+    `older` says under which literals the value from the top may still be there, None if it cannot
+    be. `covered` tells that some unguarded partial write has been laid over it.
+    """
+
+    writes: list[int]
+    older: frozenset[_Literal] | None
+    covered: bool
 
 
 class _BlockFacts(NamedTuple):
     """One block by itself, for the registers that need following.
 
-    `reads` is by instruction and register index, `ends` by register index; `versions` counts the
-    writes of each predicate.
+    `reads` is by instruction and register index; `ends` has the last write by register index;
+    `versions` counts the writes of each predicate.
     """
 
     reads: dict[tuple[int, int], _Read]
-    ends: dict[int, _State]
+    ends: dict[int, _Write]
     versions: dict[int, int]
 
 
@@ -102,7 +119,7 @@ class Reaching:
         )
         self._blocks: dict[int, _BlockFacts] = {}
         self._reach: dict[int, dict[int, int]] = {}
-        self._unwritten: dict[int, dict[int, frozenset[_Cube]]] = {}
+        self._unwritten: _Unwritten | None = None
         self._uses: dict[int, list[Instr]] | None = None
         self._guards: dict[int, int] | None = None
 
@@ -118,38 +135,50 @@ class Reaching:
         unreachable code, and for accumulators that are overwritten unread (see `liveness.reads`).
         Raises ValueError if `instr` does not use the register.
         """
+        _check_use(instr, register)
         index = register.index
-        if register not in instr.uses:
-            raise ValueError(f"{instr.shape.mnemonic} does not use {register.name}")
         block = self._cfg.block_of[instr.index]
         if self._cfg.position[block] < 0:
             return ()
         if index not in self._followed:
             return tuple(self.definitions(register))
-        read = self._block(block).reads.get((instr.index, index))
+        read = self.block_facts(block).reads.get((instr.index, index))
         if read is None:
             return ()
-        found: set[int] = set()
-        for definition, condition in read.state:
-            if read.guard is not None and _opposite(read.guard) in condition:
-                continue
-            if definition == _INCOMING:
-                found.update(self._reach_in(register, block))
-            else:
-                found.add(definition)
-        if UNINITIALISED in found and not self._may_be_unwritten(block, index, read):
-            found.discard(UNINITIALISED)
+        current = _current(read.last, read.guard)
+        found = set(current.writes)
+        if current.older is not None:
+            found.update(self._reach_in(register, block))
+            if UNINITIALISED in found and not self._unwritten_facts().at_read(
+                register, block, current
+            ):
+                found.discard(UNINITIALISED)
         return tuple(sorted(found))
 
     def initialisation(self, instr: Instr, register: Register) -> Initialisation:
         """Whether what `instr` reads in `register` has been written: always, maybe or never.
 
-        Reads in unreachable code count as `always`: they never happen.
+        Reads in unreachable code count as `always`: they never happen. Where predicates are too
+        many to follow, the answer may be `maybe` instead of `always`. Raises ValueError if `instr`
+        does not use the register.
         """
-        found = self.defs_of(instr, register)
-        if UNINITIALISED not in found:
+        _check_use(instr, register)
+        index = register.index
+        block = self._cfg.block_of[instr.index]
+        if (
+            index not in self._followed
+            or index in self._parameters
+            or self._cfg.position[block] < 0
+        ):
             return "always"
-        return "maybe" if len(found) > 1 else "never"
+        read = self.block_facts(block).reads.get((instr.index, index))
+        if read is None:
+            return "always"
+        current = _current(read.last, read.guard, _MAX_CHAIN)
+        unwritten = self._unwritten_facts()
+        if not unwritten.at_read(register, block, current):
+            return "always"
+        return "maybe" if current.writes or unwritten.may_be_written(register, block) else "never"
 
     def uninitialised_candidates(self) -> list[Register]:
         """The registers that some path may read before any write; usually none.
@@ -176,6 +205,25 @@ class Reaching:
                 out[reader.index] = reader
         return [out[index] for index in sorted(out)]
 
+    def block_facts(self, block: int) -> _BlockFacts:
+        """What one block does by itself to the registers that need following."""
+        facts = self._blocks.get(block)
+        if facts is None:
+            facts = _walk_block(self._cfg.instructions(block), self._followed)
+            self._blocks[block] = facts
+        return facts
+
+    def guard_counts(self) -> dict[int, int]:
+        """Predicate index to how many instructions it guards; one pass over the function."""
+        if self._guards is None:
+            counts: dict[int, int] = {}
+            for instr in self._cfg.function.instrs:
+                guard = instr.guard
+                if guard is not None:
+                    counts[guard.index] = counts.get(guard.index, 0) + 1
+            self._guards = counts
+        return self._guards
+
     def _use_index(self) -> dict[int, list[Instr]]:
         """Register index to its readers; one pass over the function."""
         if self._uses is None:
@@ -187,12 +235,11 @@ class Reaching:
             self._uses = uses
         return self._uses
 
-    def _block(self, block: int) -> _BlockFacts:
-        facts = self._blocks.get(block)
-        if facts is None:
-            facts = _walk_block(self._cfg.instructions(block), self._followed)
-            self._blocks[block] = facts
-        return facts
+    def _unwritten_facts(self) -> _Unwritten:
+        if self._unwritten is None:
+            candidates = self.uninitialised_candidates()
+            self._unwritten = _Unwritten(self._cfg, self._liveness, self, candidates)
+        return self._unwritten
 
     def _reach_in(self, register: Register, block: int) -> list[int]:
         """The definitions that reach the top of a block where the register is live."""
@@ -235,72 +282,120 @@ class Reaching:
         block_of = self._cfg.block_of
         effects: dict[int, tuple[int, bool]] = {}
         for block in dict.fromkeys(block_of[site] for site in numbers):
-            ends = [definition for definition, _ in self._block(block).ends[register.index]]
-            made = bit_mask([numbers[d] for d in ends if d != _INCOMING])
-            effects[block] = (made, _INCOMING in ends)
+            current = _current(self.block_facts(block).ends[register.index], None)
+            made = bit_mask([numbers[site] for site in current.writes])
+            effects[block] = (made, current.older is not None)
         return effects
 
-    def _may_be_unwritten(self, block: int, index: int, read: _Read) -> bool:
-        """Whether, with the values of predicates followed, nothing may have been written."""
-        cubes = self._unwritten_in(index).get(block, frozenset())
-        guard = read.guard
-        for definition, condition in read.state:
-            if definition == _INCOMING and _IN_PART not in condition:
-                if guard is not None:
-                    condition = condition | {guard}
-                if any(_join_top(cube, condition) is not None for cube in cubes):
-                    return True
-        return False
 
-    def _unwritten_in(self, index: int) -> dict[int, frozenset[_Cube]]:
-        """By block, the conditions under which the register is unwritten at its top."""
-        known = self._unwritten.get(index)
-        if known is None:
-            known = self._unwritten[index] = self._propagate_unwritten(index)
-        return known
+class _Unwritten:
+    """Where registers may hold nothing yet, first by paths, then by the predicates on them."""
 
-    def _propagate_unwritten(self, index: int) -> dict[int, frozenset[_Cube]]:
-        cfg, register = self._cfg, self._cfg.function.registers[index]
+    __slots__ = (
+        "_bit",
+        "_cfg",
+        "_cubes",
+        "_liveness",
+        "_reaching",
+        "_unwritten",
+        "_visits",
+        "_written",
+    )
+
+    def __init__(
+        self, cfg: Cfg, liveness: Liveness, reaching: Reaching, candidates: list[Register]
+    ) -> None:
+        self._cfg = cfg
+        self._liveness = liveness
+        self._reaching = reaching
+        self._bit = {r.index: bit for bit, r in enumerate(candidates)}
+        self._cubes: dict[int, dict[int, _Cubes] | None] = {}
+        self._visits = _MAX_BLOCK_VISITS
+        gen = [0] * len(cfg.blocks)
+        kill = [0] * len(cfg.blocks)
+        for register in candidates:
+            bit = 1 << self._bit[register.index]
+            for block in {cfg.block_of[site] for site in reaching.definitions(register)}:
+                gen[block] |= bit
+                current = _current(reaching.block_facts(block).ends[register.index], None)
+                if current.older is None or current.covered:
+                    kill[block] |= bit
+        nothing = [0] * len(cfg.blocks)
+        everything = (1 << len(candidates)) - 1
+        self._written, _ = solve_blocks(cfg, gen, nothing, kind=MAYBE, direction=FORWARD)
+        self._unwritten, _ = solve_blocks(
+            cfg, nothing, kill, kind=MAYBE, direction=FORWARD, boundary=everything
+        )
+
+    def may_be_written(self, register: Register, block: int) -> bool:
+        """Whether some write may come before the top of the block."""
+        bit = self._bit.get(register.index)
+        return bit is None or bool(self._written[block] >> bit & 1)
+
+    def at_read(self, register: Register, block: int, current: _Current) -> bool:
+        """Whether nothing may have been written where the register is read."""
+        bit = self._bit.get(register.index)
+        if bit is None or current.older is None or current.covered:
+            return False
+        if not self._unwritten[block] >> bit & 1:
+            return False
+        if register.index not in self._cubes:
+            self._cubes[register.index] = self._propagate(register)
+        cubes = self._cubes[register.index]
+        if cubes is None:
+            return True
+        older = current.older
+        return any(_with_top(cube, older) is not None for cube in cubes.get(block, frozenset()))
+
+    def _propagate(self, register: Register) -> dict[int, _Cubes] | None:
+        """By block, under which predicates the register is unwritten at the top.
+
+        None if that would take too long.
+        """
+        cfg, index = self._cfg, register.index
         is_live_in = self._liveness.is_live_in
         tracked = self._relevant_predicates(register)
-        unwritten: dict[int, frozenset[_Cube]] = {cfg.entry: frozenset((frozenset(),))}
+        tops: dict[int, _Cubes] = {cfg.entry: _TRUE}
         work = Worklist(cfg.rpo, cfg.position, [cfg.entry])
         while work:
+            self._visits -= 1
+            if self._visits < 0:
+                return None
             block = work.pop()
-            out = self._through(block, index, unwritten[block], tracked)
-            if not out:
+            bottom = self._through(block, index, tops[block], tracked)
+            if not bottom:
                 continue
             for target in cfg.blocks[block].succs:
-                if not is_live_in(target, register):
-                    continue
-                before = unwritten.get(target, frozenset())
-                after = _simplify(before | _along(out, cfg.edge_condition(block, target), tracked))
-                if after != before:
-                    unwritten[target] = after
-                    work.push(target)
-        return unwritten
+                if is_live_in(target, register):
+                    before = tops.get(target, frozenset())
+                    added = _along(bottom, cfg.edge_condition(block, target), tracked)
+                    after = before if added <= before else _simplify(before | added)
+                    if after != before:
+                        tops[target] = after
+                        work.push(target)
+        return tops
 
-    def _through(
-        self, block: int, index: int, cubes: frozenset[_Cube], tracked: frozenset[int]
-    ) -> frozenset[_Cube]:
+    def _through(self, block: int, index: int, cubes: _Cubes, tracked: frozenset[int]) -> _Cubes:
         """The conditions at the bottom of a block, from those at its top."""
-        facts = self._block(block)
+        facts = self._reaching.block_facts(block)
         versions = facts.versions
+        current = _current(facts.ends.get(index), None)
+        if current.older is None or current.covered:
+            return frozenset()
+        if not current.older and versions.keys().isdisjoint(tracked):
+            return cubes
+        # Of the literals, those stay that speak of the value a predicate has at the bottom.
+        late = {
+            (predicate, value)
+            for predicate, version, value in current.older
+            if version and version == versions.get(predicate) and predicate in tracked
+        }
         out: set[_Cube] = set()
-        for definition, condition in facts.ends.get(index, _UNTOUCHED):
-            if definition != _INCOMING or _IN_PART in condition:
-                continue
-            # Of the literals, those stay that speak of the value a predicate has at the bottom.
-            late = {
-                (p, value)
-                for p, version, value in condition
-                if version and version == versions.get(p, 0) and p in tracked
-            }
-            for cube in cubes:
-                joined = _join_top(cube, condition)
-                if joined is not None:
-                    kept = {(p, v) for p, v in joined if p not in versions and p in tracked}
-                    out.add(frozenset(kept | late))
+        for cube in cubes:
+            joined = _with_top(cube, current.older)
+            if joined is not None:
+                kept = {(p, v) for p, v in joined if p not in versions and p in tracked}
+                out.add(frozenset(kept | late))
         return frozenset(out)
 
     def _relevant_predicates(self, register: Register) -> frozenset[int]:
@@ -309,30 +404,19 @@ class Reaching:
         Those that guard one of them, then those that decide several branches.
         """
         instrs = self._cfg.function.instrs
-        sites = [instrs[site] for site in self.definitions(register)]
+        sites = [instrs[site] for site in self._reaching.definitions(register)]
         found: dict[int, None] = {}
-        for instr in sites + self._use_index().get(register.index, []):
+        for instr in sites + self._reaching.reads_of(register):
             if instr.guard is not None:
                 found[instr.guard.index] = None
-        counts = self._guard_counts()
+        counts = self._reaching.guard_counts()
         for block in self._cfg.rpo:
+            if len(found) >= _MAX_PREDICATES:
+                break
             condition = self._cfg.blocks[block].condition
             if condition is not None and counts[condition[0].index] > 1:
                 found[condition[0].index] = None
-                if len(found) >= _MAX_PREDICATES:
-                    break
         return frozenset(list(found)[:_MAX_PREDICATES])
-
-    def _guard_counts(self) -> dict[int, int]:
-        """Predicate index to how many instructions it guards."""
-        if self._guards is None:
-            counts: dict[int, int] = {}
-            for instr in self._cfg.function.instrs:
-                guard = instr.guard
-                if guard is not None:
-                    counts[guard.index] = counts.get(guard.index, 0) + 1
-            self._guards = counts
-        return self._guards
 
 
 _Site: TypeAlias = "int | list[int] | None"
@@ -358,10 +442,15 @@ def _definition_sites(cfg: Cfg) -> tuple[list[_Site], set[int]]:
     return sites, several
 
 
+def _check_use(instr: Instr, register: Register) -> None:
+    if register not in instr.uses:
+        raise ValueError(f"{instr.shape.mnemonic} does not use {register.name}")
+
+
 def _walk_block(instrs: list[Instr], followed: set[int]) -> _BlockFacts:
     """Follow these registers through one block."""
     found: dict[tuple[int, int], _Read] = {}
-    states: dict[int, _State] = {}
+    last: dict[int, _Write] = {}
     versions: dict[int, int] = {}
     for instr in instrs:
         guard: _Literal | None = None
@@ -374,47 +463,58 @@ def _walk_block(instrs: list[Instr], followed: set[int]) -> _BlockFacts:
             if index in followed:
                 # The guard itself is read whatever its value.
                 known = None if register is instr.guard else guard
-                found[instr.index, index] = _Read(states.get(index, _UNTOUCHED), known)
+                found[instr.index, index] = _Read(last.get(index), known)
         for register in instr.defs:
             index = register.index
             if index in followed:
-                before = states.get(index, _UNTOUCHED)
-                states[index] = _define(before, instr.index, guard, instr.shape.partial)
+                before = last.get(index)
+                if before is not None and before.at == instr.index:
+                    before = before.before
+                if guard is None and not instr.shape.partial:
+                    before = None
+                last[index] = _Write(instr.index, guard, instr.shape.partial, before)
         for register in instr.defs:
             if register.type == "pred":
                 versions[register.index] = versions.get(register.index, 0) + 1
-    return _BlockFacts(found, states, versions)
+    return _BlockFacts(found, last, versions)
 
 
-def _define(state: _State, at: int, guard: _Literal | None, partial: bool) -> _State:
-    """The state after a write at instruction `at`."""
-    if guard is None:
-        if not partial:
-            return ((at, _ALWAYS),)
-        older = tuple((d, c | {_IN_PART}) for d, c in state if d != at)
-        return (*older, (at, _ALWAYS))
-    older_entries = [(d, c) for d, c in state if d != at]
-    if not partial:
-        older_entries = [
-            (d, _narrow(c, _opposite(guard))) for d, c in older_entries if guard not in c
-        ]
-    return (*older_entries, (at, frozenset((guard,))))
+def _current(last: _Write | None, guard: _Literal | None, longest: int = 1 << 60) -> _Current:
+    """What a register may hold, from its last write in the block, where `guard` is known to hold.
 
-
-def _narrow(condition: _Condition, literal: _Literal) -> _Condition:
-    """Add a literal, unless there are too many: fewer literals only promise less."""
-    return condition if len(condition) >= _MAX_LITERALS else condition | {literal}
+    After `longest` writes the value from the block's top counts as possible.
+    """
+    known = set() if guard is None else {guard}
+    writes: list[int] = []
+    covered = False
+    write = last
+    while write is not None and len(writes) < longest:
+        literal = write.guard
+        if literal is None:
+            writes.append(write.at)
+            if not write.partial:
+                return _Current(writes, None, covered)
+            covered = True
+        elif _opposite(literal) not in known:
+            writes.append(write.at)
+            if not write.partial:
+                if literal in known:
+                    return _Current(writes, None, covered)
+                # Older values are left only where this write did not happen.
+                known.add(_opposite(literal))
+        write = write.before
+    return _Current(writes, frozenset(known) if known else _NO_LITERALS, covered)
 
 
 def _opposite(literal: _Literal) -> _Literal:
     return (literal[0], literal[1], not literal[2])
 
 
-def _join_top(cube: _Cube, condition: _Condition) -> _Cube | None:
+def _with_top(cube: _Cube, literals: frozenset[_Literal]) -> _Cube | None:
     """A cube at a block's top with the literals on values from there; None if contradictory."""
     out = cube
-    for predicate, version, value in condition:
-        if version == 0 and predicate >= 0:
+    for predicate, version, value in literals:
+        if version == 0:
             if (predicate, not value) in out:
                 return None
             out = out | {(predicate, value)}
@@ -422,10 +522,8 @@ def _join_top(cube: _Cube, condition: _Condition) -> _Cube | None:
 
 
 def _along(
-    cubes: frozenset[_Cube],
-    condition: tuple[Register, bool] | None,
-    tracked: frozenset[int],
-) -> frozenset[_Cube]:
+    cubes: _Cubes, condition: tuple[Register, bool] | None, tracked: frozenset[int]
+) -> _Cubes:
     """Cubes after an edge that is taken under a condition."""
     if condition is None or condition[0].index not in tracked:
         return cubes
@@ -434,27 +532,27 @@ def _along(
     return frozenset(cube | {literal} for cube in cubes if opposite not in cube)
 
 
-def _simplify(cubes: frozenset[_Cube]) -> frozenset[_Cube]:
-    """The same disjunction with fewer cubes; "always" when there are too many."""
+def _simplify(cubes: _Cubes) -> _Cubes:
+    """The same disjunction with fewer cubes; "true" when there are too many."""
     work = set(cubes)
-    changed = True
-    while changed and len(work) > 1:
-        changed = False
-        for cube in sorted(work, key=lambda c: (len(c), sorted(c))):
-            if any(other < cube for other in work):
-                work.discard(cube)
-                changed = True
-                continue
-            for predicate, value in cube:
-                if cube ^ {(predicate, value), (predicate, not value)} in work:
-                    work.add(cube - {(predicate, value)})
-                    changed = True
-                    break
-            if changed:
-                break
-    if len(work) > _MAX_CUBES:
-        return frozenset((frozenset(),))
-    return frozenset(work)
+    while len(work) > 1:
+        smaller = _simplify_once(work)
+        if smaller == work:
+            break
+        work = smaller
+    return _TRUE if len(work) > _MAX_CUBES else frozenset(work)
+
+
+def _simplify_once(cubes: set[_Cube]) -> set[_Cube]:
+    """Join cubes that differ in one predicate's value, drop those that another one implies."""
+    joined = {
+        cube - {(predicate, value)}
+        for cube in cubes
+        for predicate, value in cube
+        if cube ^ {(predicate, value), (predicate, not value)} in cubes
+    }
+    every = cubes | joined
+    return {cube for cube in every if not any(other < cube for other in every)}
 
 
 class ReachingAnalysis(Analysis[Reaching]):
