@@ -11,9 +11,9 @@ A form is `when => operands`; without `=>` it is for all modifiers. `when` are m
 be present, `!x` absent, and `@version/target` if the form has its own. Lines with the same `when`
 are alternatives. `-` stands for no operands. An operand is
 
-- `d` defined, `u` used, `x` defined and used, `v` used and a vector, `l` label, `f` callee,
-  `t` target list or prototype, `G` and `g` results and arguments of a call, `H` the cache policy
-  that `.L2::cache_hint` calls for;
+- `d` defined, `p` a pair of which both are defined, `u` used, `x` defined and used, `v` used and
+  a vector, `l` label, `f` callee, `t` target list or prototype, `G` and `g` results and arguments
+  of a call, `H` the cache policy that `.L2::cache_hint` calls for;
 - then `:type` and `*elements` (see `OperandSpec`);
 - `[r] [w] [rw] []` an address through which memory is read, written, both or neither, in the
   state space of the modifiers, or `[r/shared]` with the space named; `u[r/tmem]` is either a
@@ -50,7 +50,9 @@ abs neg: int
   d:T u:T
 
 min max: int
-  d:T u:T u:T u:T?
+  f32 => d:T u:T u:T
+  f32 @8.8/100 => d:T u:T u:T u:T
+  d:T u:T u:T
 
 popc clz bfind: int @2.0/20
   d:i32 u:T
@@ -104,10 +106,16 @@ tanh: float @7.0/75
   d:T u:T
 
 set: compare
-  d:T u:T1 u:T1 u:pred?
+  and => d:T u:T1 u:T1 u:pred
+  or => d:T u:T1 u:T1 u:pred
+  xor => d:T u:T1 u:T1 u:pred
+  d:T u:T1 u:T1
 
 setp: compare
-  d:pred|pred u:L u:L u:pred?
+  and => d:pred|pred u:L u:L u:pred
+  or => d:pred|pred u:L u:L u:pred
+  xor => d:pred|pred u:L u:L u:pred
+  d:pred|pred u:L u:L
 
 selp: compare
   d:T u:T u:T u:pred
@@ -123,7 +131,7 @@ not cnot: logic
 
 lop3: logic @4.3/50
   d:b32 u:b32 u:b32 u:b32 u:imm
-  d:b32|pred u:b32 u:b32 u:b32 u:imm u:pred
+  @8.2/70 => p:b32|pred u:b32 u:b32 u:b32 u:imm u:pred
 
 shf: logic @3.1/32
   d:b32 u:b32 u:b32 u:i32
@@ -246,10 +254,10 @@ clusterlaunchcontrol: async @8.6/100 effect
   query_cancel => d:b32 u:b128
 
 tex: texture
-  d:any|pred [r/tex] u? u? u? u?
+  d:any|pred*v [r/tex] u? u? u? u?
 
 tld4: texture @2.2/20
-  d:any|pred [r/tex] u? u? u? u?
+  d:any|pred*v [r/tex] u? u? u? u?
 
 txq: texture @2.0
   level => d:b32 [] u:b32
@@ -363,7 +371,7 @@ redux: warp @7.0/80 convergent
   d:T u:T u:i32
 
 elect: warp @8.0/90 convergent
-  d:i32|pred u:i32
+  p:i32|pred u:i32
 
 ldmatrix: tensor @6.5/75 convergent
   m16n16 @8.6/100f,110f,120f => d:b32*y [r]

@@ -34,7 +34,7 @@ class OperandSpec(NamedTuple):
     second, else a name; `tmem` is tensor memory. `elements` is the vector length: `""` not
     checked, `v` as `.v2`/`.v4`/`.v8` says, `x` as `.x1`/`.x2`/`.x4` says, `y` twice that, `t` as
     the shape of `tcgen05.ld` and `.st` says. `kind` is the pattern kind demanded (`a` address,
-    `(` list, `v` vector), "" for any. `condition` is the modifier that makes this operand
+    `(` list, `v` vector, `b` pair), "" for any. `condition` is the modifier that makes this operand
     present, "" when none does.
     """
 
@@ -296,6 +296,7 @@ def _unknown(name: str) -> Opcode:
 _ROLES = {
     "": "address",
     "d": "def",
+    "p": "def",
     "u": "use",
     "v": "use",
     "x": "update",
@@ -305,7 +306,7 @@ _ROLES = {
     "G": "def",
     "g": "callargs",
 }
-_KINDS = {"": "a", "G": "(", "g": "(", "v": "v"}
+_KINDS = {"": "a", "p": "b", "G": "(", "g": "(", "v": "v"}
 _TERMINATORS = ("branch", "indirect", "return", "exit", "trap")
 
 

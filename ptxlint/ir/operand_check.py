@@ -31,6 +31,8 @@ _SINKS = frozenset({"atom", "setp", "lop3", "match", "mbarrier", "elect", "call"
 """Opcodes whose only result may be thrown away with `_`."""
 _SCALARS_ONLY = frozenset({"int", "float", "compare", "logic"})
 _ADDRESSED = frozenset({"global", "shared", "local", "const", "param"})
+_VECTOR_SPECIALS = frozenset({"%tid", "%ntid", "%ctaid", "%nctaid"})
+_NARROW_SPECIALS = _VECTOR_SPECIALS | {"%laneid", "%warpid", "%smid", "%clock"}
 _UNKNOWN = "?"
 
 
@@ -82,14 +84,15 @@ def _check(shape: Shape, spec: OperandSpec, pattern: Pattern, slots: Description
     role = spec.role
     if role == "label":
         return _check_label(pattern, slots)
-    if role in ("function", "list", "callargs") or shape.row.is_call:
-        return None
+    if shape.row.is_call or role in ("function", "list", "callargs"):
+        return _check_call(shape, role, pattern, slots)
     if spec.type == "P":
         return _check_move(shape, role, pattern, slots)
     if pattern[0] == "b" and pattern[1] == "|":
         first, _, second = spec.type.partition("|")
+        single = spec._replace(elements="")
         return _check_value(shape, spec, first, pattern[2], slots) or _check_value(
-            shape, spec, second or first, pattern[3], slots
+            shape, single, second or first, pattern[3], slots
         )
     return _check_value(shape, spec, spec.type.partition("|")[0], pattern, slots)
 
@@ -174,7 +177,9 @@ def _selected(have: str, selector: str) -> str:
 
 
 def _check_destination(shape: Shape, need: str, have: str, wider: bool) -> _Verdict:
-    if have in ("select", _UNKNOWN):
+    if have == "select":
+        return _check_selection(shape)
+    if have == _UNKNOWN:
         return None
     if have == "_":
         if shape.opcode in _SINKS or shape.row.category in (
@@ -192,9 +197,9 @@ def _check_destination(shape: Shape, need: str, have: str, wider: bool) -> _Verd
 
 def _check_source(shape: Shape, spec: OperandSpec, need: str, have: str, wider: bool) -> _Verdict:
     head = have[0]
-    if have in ("select", _UNKNOWN, "_"):
-        return None
-    if need == "any":
+    if have == "select":
+        return _check_selection(shape)
+    if have in (_UNKNOWN, "_") or need == "any":
         return None
     if need == "imm":
         if head in "#@%?":
@@ -207,7 +212,7 @@ def _check_source(shape: Shape, spec: OperandSpec, need: str, have: str, wider: 
     if head == "%":
         return _check_special(shape, need, have)
     if head == "@":
-        return _check_symbol(shape, have)
+        return _check_symbol(shape, need, have)
     if have == "label":
         return "operand", "a label stands where a value is needed"
     if head == "!":
@@ -222,14 +227,26 @@ def _check_source(shape: Shape, spec: OperandSpec, need: str, have: str, wider: 
     return _agree(shape, need, have, wider)
 
 
-def _check_special(shape: Shape, need: str, have: str) -> _Verdict:
-    if shape.opcode in ("mov", "cvt") and need not in ("f16", "f32", "f64"):
+def _check_selection(shape: Shape) -> _Verdict:
+    if shape.row.category == "video" or not shape.row.known:
         return None
-    hint = "read it with `mov` into a register first"
-    return "operand", f"`{shape.opcode}` cannot read the special register {have}", hint
+    return "operand", f"`{shape.opcode}` cannot select a part of a register"
 
 
-def _check_symbol(shape: Shape, have: str) -> _Verdict:
+def _check_special(shape: Shape, need: str, have: str) -> _Verdict:
+    if shape.opcode not in ("mov", "cvt") or shape.types[0] in ("f16", "bf16", "f32", "f64"):
+        hint = "read it with `mov` into a register first"
+        return "operand", f"`{shape.opcode}` cannot read the special register {have} here", hint
+    if have in _VECTOR_SPECIALS:
+        return "operand", f"{have} is a vector", f"name a component, such as `{have}.x`"
+    if shape.opcode == "mov" and width(need) == 64 and have.partition(".")[0] in _NARROW_SPECIALS:
+        return "type", f"{have} has 32 bits", "use `mov.u32`, then `cvt.u64.u32`"
+    return None
+
+
+def _check_symbol(shape: Shape, need: str, have: str) -> _Verdict:
+    if shape.opcode == "mov" and need[0] == "f":
+        return "type", f"an address stands where .{need} is needed", "use `.u64` or `.b64`"
     if shape.opcode in ("mov", "cvta", "mapa", "getctarank") or not have.startswith("@variable"):
         return None
     hint = "take its address with `mov` first"
@@ -300,7 +317,7 @@ def _check_vector(
     if pattern[0] != "v":
         return _check_unbraced(shape, spec, need, wider, pattern, slots)
     if not spec.elements:
-        if shape.row.category in _SCALARS_ONLY:
+        if shape.row.category in _SCALARS_ONLY or (shape.opcode == "cvt" and need != "any"):
             return "operand", f"`{shape.opcode}` takes no vector operand"
         return None
     length = len(pattern) - 1
@@ -330,8 +347,11 @@ def _check_unbraced(
         if expected and int(head[1:]) != expected:
             return "operand", f"a vector of {head[1:]} elements stands where {expected} are needed"
         return _agree(shape, _bits_of(need, element), element, wider)
-    if expected > 1 and have not in (_UNKNOWN, "_", "select"):
-        return "operand", f"a vector of {expected} elements is needed here", "write it in braces"
+    if have in (_UNKNOWN, "_"):
+        return None
+    if expected > 1 or (expected and spec.elements in "xyt"):
+        message = f"a vector of {_count(expected)} is needed here"
+        return "operand", message, "write it in braces: `{…}`"
     if spec.role in ("def", "update"):
         return _check_destination(shape, need, have, wider)
     return _check_source(shape, spec, need, have, wider)
@@ -372,13 +392,15 @@ def _bits_of(need: str, have: str) -> str:
     return f"b{size}" if size in (8, 16, 32, 64, 128) and have != "pred" else "any"
 
 
+_PLAIN = OperandSpec("use", "T")
+
+
 # Moves, labels, addresses ---------------------------------------------------------------------
 def _check_move(shape: Shape, role: str, pattern: Pattern, slots: Descriptions) -> _Verdict:
     """`mov`: a plain copy, a `.v2`/`.v4` one, or packing and unpacking `{…}`."""
     need = shape.types[0] if shape.types else "any"
-    spec = OperandSpec(role, "T")
-    vector = any(m in ("v2", "v4") for m in shape.modifiers)
-    if vector:
+    spec = _PLAIN
+    if any(m in ("v2", "v4") for m in shape.modifiers):
         return None
     if pattern[0] != "v":
         have = _kind_of(pattern, slots)
@@ -389,9 +411,23 @@ def _check_move(shape: Shape, role: str, pattern: Pattern, slots: Descriptions) 
     sizes = {width(k) for k in kinds if k[0] in "usbf"} - {0}
     if len(sizes) > 1:
         return "type", "the elements of a vector differ in size"
+    if need[0] != "b":
+        return "type", f"`mov.{need}` takes no vector", "pack and unpack with `.b32` or `.b64`"
+    if all(p[0] == "v" for p in shape.patterns):
+        return "operand", "one of the operands must be a plain register"
     total = sum(sizes) * len(kinds)
     if sizes and width(need) and total != width(need):
         return "type", f"the elements make up {total} bits, not those of .{need}"
+    return None
+
+
+def _check_call(shape: Shape, role: str, pattern: Pattern, slots: Descriptions) -> _Verdict:
+    """An indirect call needs a prototype, an indirect branch a list of labels."""
+    have = slots[pattern[1]] if pattern[0] == "s" else _UNKNOWN
+    if role == "function" and have[0] in "bus" and "list" not in shape.roles:
+        return "operand", "a call through a register needs a `.callprototype`"
+    if role == "list" and have == "label":
+        return "operand", "a label stands where a target list is needed"
     return None
 
 
@@ -419,6 +455,8 @@ def _check_address(
         if fault is not None:
             return fault
     space = _named_space(spec, shape)
+    if space == "const" and "w" in spec.memory:
+        return "operand", "constant memory cannot be written"
     if have[0] == "#":
         if space == "local":
             return None

@@ -26,8 +26,9 @@ LATEST: Final = (9, 4)
 """The PTX ISA that the opcode table covers whole."""
 
 _NOTHING: Final = repeat("")
-_clean: dict[tuple[object, ...], bool] = {}
-"""Verdict on a shape with slot descriptions: True if there is no fault."""
+
+_contexts: dict[tuple[tuple[int, int], str], dict[Shape, set[tuple[str, ...]]]] = {}
+"""By version and architecture: the shapes seen, with the slot descriptions that have no fault."""
 
 
 def verify(module: Module) -> list[Problem]:
@@ -40,7 +41,8 @@ class _Verifier:
         self.module = module
         self.problems: list[Problem] = []
         self.number, self.suffix = _target(module)
-        self.needs: dict[Shape, tuple[str, ...]] = {}
+        self.clean = _contexts.setdefault((module.version, module.arch), {})
+        self.lacks: dict[Shape, tuple[str, ...]] = {}
         self.functions: dict[str, list[Function]] = {}
         for function in module.functions:
             self.functions.setdefault(function.name, []).append(function)
@@ -65,25 +67,39 @@ class _Verifier:
         """Check all instructions; a shape with slot types that passed once is not looked at."""
         table: dict[Atom, str] = {}
         for register in function.registers:
-            table[register] = describe(register)
-        get, known, needs = table.get, _clean, self.needs
+            table[register] = register.type if register.vector == 1 else describe(register)
+        get, passed = table.get, self.clean.get
         spaces = self._spaces_of(function)
         for instr in function.instrs:
-            shape = instr.shape
             slots = tuple(map(get, instr.args, _NOTHING))
-            if "" in slots:
-                slots = self._describe(instr.args, table, spaces)
-            if known.get((shape, slots)) is None:
-                known[shape, slots] = not _all_faults(shape, slots)
-            if not known[shape, slots]:
-                self._report(instr, slots)
-            lacks = needs.get(shape)
-            if lacks is None:
-                lacks = needs[shape] = self._lacks(shape)
-            if lacks or shape.row.is_call or not shape.row.known:
-                self._special(instr, lacks)
-            if len(self.problems) >= MAX_PROBLEMS:
-                return
+            seen = passed(instr.shape)
+            if seen is None or slots not in seen:
+                if "" in slots:
+                    slots = self._describe(instr.args, table, spaces)
+                    if seen is not None and slots in seen:
+                        continue
+                self._instruction(instr, slots)
+                if len(self.problems) >= MAX_PROBLEMS:
+                    return
+
+    def _instruction(self, instr: Instr, slots: tuple[str, ...]) -> None:
+        """Check one instruction of a kind not known to be without fault."""
+        shape = instr.shape
+        lacks = self.lacks.get(shape)
+        if lacks is None:
+            lacks = self.lacks[shape] = self._lacks(shape)
+        found = _all_faults(shape, slots)
+        if found:
+            self._report(instr, found)
+        if lacks:
+            self._add(instr.offset, lacks[0], "raise `.version` or `.target`", "version")
+        if not shape.row.known:
+            self._unknown_opcode(instr)
+        elif shape.row.is_call:
+            for message in _call_faults(instr, self.functions):
+                self._add(instr.offset, message, "", "operand")
+        elif not found and not lacks:
+            self.clean.setdefault(shape, set()).add(slots)
 
     def _describe(
         self, args: tuple[Atom, ...], table: dict[Atom, str], spaces: dict[str, str]
@@ -113,16 +129,15 @@ class _Verifier:
         return spaces
 
     # Reports ----------------------------------------------------------------------------------
-    def _report(self, instr: Instr, slots: tuple[str, ...]) -> None:
-        for fault in _all_faults(instr.shape, slots):
+    def _report(self, instr: Instr, found: list[Fault]) -> None:
+        for fault in found:
             if fault.code == "modifier" and self.module.version < (2, 0):
                 continue
             message = f"`{instr.shape.mnemonic}`: {fault.message}"
             if fault.operand >= 0:
                 from ptxlint.ir.printer import format_operand
 
-                text = format_operand(instr.operands[fault.operand])
-                message = f"`{instr.shape.mnemonic}`: {fault.message} (`{text}`)"
+                message += f" (`{format_operand(instr.operands[fault.operand])}`)"
             self._add(instr.offset, message, fault.hint, fault.code)
 
     def _add(self, offset: int, message: str, hint: str, code: str, note: bool = False) -> None:
@@ -141,16 +156,6 @@ class _Verifier:
             if fault:
                 lacking.append(f"{fault}; the target is {self.module.arch}")
         return tuple(lacking)
-
-    def _special(self, instr: Instr, lacks: tuple[str, ...]) -> None:
-        shape = instr.shape
-        if lacks:
-            self._add(instr.offset, lacks[0], "raise `.version` or `.target`", "version")
-        if not shape.row.known:
-            self._unknown_opcode(instr)
-        elif shape.row.is_call:
-            for message in _call_faults(instr, self.functions):
-                self._add(instr.offset, message, "", "operand")
 
     def _unknown_opcode(self, instr: Instr) -> None:
         """An error where the table knows the whole ISA, else a note; once an opcode."""
