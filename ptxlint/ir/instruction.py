@@ -25,15 +25,16 @@ class Shape:
     """
 
     __slots__ = (
-        "_defs",
-        "_uses",
         "form",
         "guard",
         "mnemonic",
         "modifiers",
         "opcode",
+        "only_def",
         "partial",
         "patterns",
+        "pick_defs",
+        "pick_uses",
         "roles",
         "row",
         "space",
@@ -73,8 +74,10 @@ class Shape:
         self.type = types[-1] if types else ""
         self.space = space
         """The state space modifier (`global`, `shared`, …), "" for generic or none."""
-        self._defs = _picker(def_slots)
-        self._uses = _picker(use_slots)
+        self.only_def = def_slots[0] if len(def_slots) == 1 else -1
+        """The slot of the one register written, -1 if there is none or more than one."""
+        self.pick_defs = _picker(def_slots)
+        self.pick_uses = _picker(use_slots)
 
     def has(self, modifier: str) -> bool:
         """True if the modifier (without its dot) is present."""
@@ -119,8 +122,11 @@ class Instr:
         self.index = index
         self.offset = offset
         self.loc = loc
-        self.defs = shape._defs(args)
-        self.uses = shape._uses(args)
+        first = shape.only_def
+        self.defs: tuple[Register, ...] = (
+            (args[first],) if first >= 0 else shape.pick_defs(args)  # type: ignore[assignment]
+        )
+        self.uses = shape.pick_uses(args)
         self._operands: tuple[Operand, ...] | None = None
 
     @property

@@ -112,6 +112,8 @@ class ModuleBuilder:
         self.text = source.text
         self.function: Function | None = None
         self._symbols: dict[str, Symbol] = {}
+        self._ahead = len(source.text) // 16
+        """How many registers may still be made before they are met; bounds memory by the text."""
         self._literals: dict[str, Immediate] = {}
         self._environment = _Environment(self)
         self._lookup = self._environment.__getitem__
@@ -499,6 +501,8 @@ class ModuleBuilder:
             scope.ranges[name] = (count, kind, vector)
             if scope.number:
                 self._environment.ranges = {}
+            elif count <= self._ahead:
+                self._make_registers(name, count, kind, vector, offset)
             self._forget_outer(name, count, scope)
             return
         function = self.function
@@ -506,6 +510,17 @@ class ModuleBuilder:
         register = Register(name, kind, len(function.registers), scope.number, offset, vector)
         function.registers.append(register)
         self._bind(name, register, scope)
+
+    def _make_registers(self, prefix: str, count: int, kind: str, vector: int, offset: int) -> None:
+        """All registers of a range at once, which is quicker than one by one."""
+        self._ahead -= count
+        registers = self._environment.registers
+        first = len(registers)
+        made = [
+            Register(f"{prefix}{at}", kind, first + at, 0, offset, vector) for at in range(count)
+        ]
+        registers += made
+        self._environment.update(zip([r.name for r in made], made, strict=True))
 
     def _in_range(self, name: str, scope: _Scope) -> bool:
         match = _RANGED.fullmatch(name)

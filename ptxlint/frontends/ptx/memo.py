@@ -32,15 +32,19 @@ from ptxlint.frontends.ptx.template import (
 if TYPE_CHECKING:
     from ptxlint.frontends.ptx.reference import PtxSyntaxError
 
+MAX_RETRIES: Final = 20
+"""How often text that ends nowhere is read again in the hope of a statement further down."""
+
 _REST: Final = r'[^;{}"/@]*+(?:\{[^{};"/@]*+\}[^;{}"/@]*+)*+'
 
+_COUNT: Final = r"(0|[1-9][0-9]{0,8}+)"
 _BODY: Final = re.compile(
     rf"""{GAP}(?:
-      (?:@[ \t\r\n]*+(!?)[ \t\r\n]*+({NAME})[ \t\r\n]++)?
       ({WORD})(?![ \t\r\n]*+:)({_REST});(?P<instruction>)
-    | \.loc[ \t]++([0-9]++)[ \t]++([0-9]++)[ \t]++([0-9]++)
-      (?:,[ \t]*+function_name[ \t]++({NAME})[ \t]*+(?:\+[ \t]*+([0-9]++))?[ \t]*+
-         ,[ \t]*+inlined_at[ \t]++([0-9]++)[ \t]++([0-9]++)[ \t]++([0-9]++))?
+    | @[ \t\r\n]*+(!?)[ \t\r\n]*+({NAME})[ \t\r\n]++({WORD})({_REST});(?P<guarded>)
+    | \.loc[ \t]++{_COUNT}[ \t]++{_COUNT}[ \t]++{_COUNT}
+      (?:,[ \t]*+function_name[ \t]++({NAME})[ \t]*+(?:\+[ \t]*+{_COUNT})?[ \t]*+
+         ,[ \t]*+inlined_at[ \t]++{_COUNT}[ \t]++{_COUNT}[ \t]++{_COUNT})?
       (?=[ \t]*+(?:\r?\n|//))(?P<loc>)
     | ({NAME})[ \t]*+:(?!:)(?P<label>)
     | ([{{}}])(?P<brace>)
@@ -165,6 +169,11 @@ class Scanner:
         self.builder = builder
         self.text = builder.text
         self.memo = memo
+        self._fault_end = -1
+        self._faults_to_end = 0
+        """How many faults in a row lay in text with the same end."""
+        self._endless = 0
+        """How many statements had no end."""
 
     def run(self) -> None:
         """Scan the whole text."""
@@ -307,31 +316,36 @@ class Scanner:
             kind = match.lastgroup if match is not None else None
             if match is None:
                 at = self._body_other(_skip(text, at))
-            elif kind == "instruction":
-                bang, guard, word, rest = match.group(1, 2, 3, 4)
-                slots = split(rest)
-                key = (word if guard is None else f"@{bang}{word}") + "\0".join(slots[::2])
-                template = table.get(key)
-                start = match.start(3) if guard is None else text.rindex("@", at, match.start(2))
-                if template is None or not memo:
-                    template = self._learn(key, start, match.end()) if memo else None
-                    if template is None:
-                        at = self._parse(start, match.end(), "statement") or match.end()
-                        continue
-                del slots[::2]
-                if guard is not None:
-                    slots.insert(0, guard)
-                instruction(template, slots, start)
+            elif kind == "instruction" or kind == "guarded":
+                if kind == "instruction":
+                    word, rest = match.group(1, 2)
+                    slots = split(rest)
+                    key = word + "\0".join(slots[::2])
+                    slots = slots[1::2]
+                    start = match.start(1)
+                else:
+                    bang, guard, word, rest = match.group(4, 5, 6, 7)
+                    slots = split(rest)
+                    key = f"@{bang}{word}" + "\0".join(slots[::2])
+                    slots = [guard, *slots[1::2]]
+                    start = text.rindex("@", at, match.start(5))
                 at = match.end()
+                template = table.get(key)
+                if template is None or not memo:
+                    template = self._learn(key, start, at) if memo else None
+                    if template is None:
+                        at = self._parse(start, at, "statement") or at
+                        continue
+                instruction(template, slots, start)
             elif kind == "loc":
                 self._loc(match)
                 at = match.end()
             elif kind == "label":
-                builder.label(match[15], match.start(15))
+                builder.label(match[18], match.start(18))
                 at = match.end()
             elif kind == "brace":
                 at = match.end()
-                if match[17] == "{":
+                if match[20] == "{":
                     depth += 1
                     builder.open_scope(at - 1)
                     continue
@@ -363,15 +377,15 @@ class Scanner:
         return len(self.text)
 
     def _loc(self, match: re.Match[str]) -> None:
-        file, line, column, name, plus, a, b, c = match.group(6, 7, 8, 9, 10, 11, 12, 13)
+        file, line, column, name, plus, a, b, c = match.group(9, 10, 11, 12, 13, 14, 15, 16)
         if name is None:
-            self.builder.loc(int(file), int(line), int(column), match.start(6))
+            self.builder.loc(int(file), int(line), int(column), match.start(9))
             return
         self.builder.loc(
             int(file),
             int(line),
             int(column),
-            match.start(6),
+            match.start(9),
             name,
             int(plus) if plus else 0,
             (int(a), int(b), int(c)),
@@ -396,8 +410,10 @@ class Scanner:
     # One statement through the memo -----------------------------------------------------------
     def _statement(self, at: int, start: str) -> int:
         """A statement that ends in `;`; returns the offset behind it, or behind the fault."""
-        match = _WHOLE.match(self.text, at)
+        limit = len(self.text) if self._endless < MAX_RETRIES else at + 100_000
+        match = _WHOLE.match(self.text, at, limit)
         if match is None:
+            self._endless += 1
             return self._fault(at, self._resume(at), start)
         resume = self._parse(at, match.end(), start)
         return resume if resume is not None else match.end()
@@ -505,8 +521,11 @@ class Scanner:
         """Record a syntax fault; decide where to go on: at the faulty line if it starts one."""
         place = at + fault.offset
         self.builder.problem(min(place, len(self.text)), fault.message)
+        self._faults_to_end = self._faults_to_end + 1 if end == self._fault_end else 1
+        self._fault_end = end
         before = self.text[at:place]
-        if "\n" in before and not before.rpartition("\n")[2].strip() and place < end:
+        starts_line = "\n" in before and not before.rpartition("\n")[2].strip()
+        if starts_line and place < end and self._faults_to_end < MAX_RETRIES:
             self._resume_at = place
         else:
             self._resume_at = end
