@@ -5,6 +5,8 @@ VENV := .venv
 DEMO := .venv-demo
 BIN := $(VENV)/bin
 JOBS ?= 2
+# Neighbouring tests stay in one process, so that what a module sets up is set up once.
+PYTEST := $(BIN)/pytest -n $(JOBS) --dist worksteal
 
 # The first Python at hand that is new enough; `make PYTHON=...` chooses another.
 PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
@@ -30,15 +32,15 @@ $(DEMO)/.stamp: pyproject.toml
 define create
 	@test -n "$(PYTHON)" || { echo 'make: Python 3.11 or newer is needed: make PYTHON=/path/to/python3.12' >&2; exit 1; }
 	@test -x $(1)/bin/python || $(PYTHON) -m venv $(1)
-	$(1)/bin/python -m pip install --quiet --disable-pip-version-check --editable '$(2)'
+	$(1)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --editable '$(2)'
 	@touch $@
 endef
 
 test: lint ## Lint, then all tests but the slow ones (of those, fixed samples)
-	$(BIN)/pytest -n $(JOBS) --dist loadgroup
+	$(PYTEST)
 
 test-all: lint ## Lint, then every test whole
-	$(BIN)/pytest -n $(JOBS) --dist loadgroup --run-slow
+	$(PYTEST) --run-slow
 
 lint: venv ## ruff, mypy --strict, import-linter
 	$(BIN)/ruff check .

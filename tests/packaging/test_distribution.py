@@ -24,8 +24,6 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PLACES: dict[str, str] = PROJECT["tool"]["setuptools"]["package-dir"]
 VERSION: str = PROJECT["project"]["version"]
 FIXTURE = ROOT / "fixtures" / "ptx-nvcc" / "sm_90" / "doubles.ptx"
-# One build for all tests here, also when they run in several processes.
-pytestmark = pytest.mark.xdist_group("distribution")
 NOT_SOURCES = (".*", "__pycache__", "*.egg-info", "build", "dist", "fixtures")
 
 
