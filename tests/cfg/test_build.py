@@ -99,7 +99,7 @@ def test_networkx_view_has_the_same_edges() -> None:
     cfg = build(function_of("@%p1 bra A;\nmov.u32 %r1, 2;\nA: ret;"))
     graph = cfg.to_networkx()
     assert set(graph.edges) == {(0, 2), (0, 1), (1, 2)}
-    assert graph.edges[0, 2]["condition"] == (cfg.function.registers[0], True)
+    assert graph.edges[0, 2]["condition"] == (cfg.function.instrs[0].guard, True)
 
 
 def test_the_module_tells_which_callees_never_return() -> None:

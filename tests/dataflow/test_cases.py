@@ -101,8 +101,10 @@ def text_of(facts: Facts, instr: Instr) -> str:
 
 
 def names(registers: Iterable[Register]) -> str:
-    """Register names in order of first appearance."""
-    return " ".join(r.name for r in sorted(registers, key=lambda r: r.index)) or "-"
+    """Register names, `%r2` before `%r10`."""
+    found = [r.name for r in registers]
+    found.sort(key=lambda name: [int(p) if p.isdigit() else p for p in re.split(r"(\d+)", name)])
+    return " ".join(found) or "-"
 
 
 def blocks(indices: Iterable[int]) -> str:
@@ -262,7 +264,8 @@ def print_reaching(facts: Facts) -> Iterator[str]:
 def print_definite(facts: Facts) -> Iterator[str]:
     """The registers written on every path: a forward problem of intersection for the solver."""
     cfg = facts.get(CfgAnalysis)
-    registers = cfg.function.registers
+    named = dict.fromkeys(r for i in cfg.function.instrs for r in i.defs + i.uses)
+    registers = sorted(named, key=lambda r: r.index)
 
     def gen_kill(instr: Instr) -> tuple[int, int]:
         mask = 0
@@ -271,7 +274,7 @@ def print_definite(facts: Facts) -> Iterator[str]:
                 mask |= 1 << register.index
         return mask, 0
 
-    universe = (1 << len(registers)) - 1
+    universe = sum(1 << r.index for r in registers)
     solution = run_analysis(cfg, gen_kill, kind=MUST, direction=FORWARD, universe=universe)
 
     def show(bits: int) -> str:
