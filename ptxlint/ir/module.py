@@ -115,6 +115,6 @@ class Module:
         """The frame a person wants to see: the innermost one outside Triton's own library."""
         chain = self.frames(loc)
         for frame in chain:
-            if "/triton/language/" not in frame.path.replace("\\", "/"):
+            if "/triton/language/" not in "/" + frame.path.replace("\\", "/"):
                 return frame
         return chain[-1] if chain else None

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from ptxlint.ir.verifier import verify
 
 from ptxlint.frontends.ptx import parse
 from ptxlint.ir.module import Module
+from ptxlint.ir.verifier import verify
 
 INVALID = sorted(
     (Path(__file__).resolve().parents[2] / "fixtures" / "syntax" / "invalid").glob("*")

@@ -263,8 +263,12 @@ class Scanner:
             here = _skip(text, match.end())
         self.builder.begin_function(linkage, returns, named[1], name_at, params, tuple(directives))
         if text.startswith(";", here):
-            self.builder.end_function(here)
-            return here + 1
+            after = _skip(text, here + 1)
+            if not text.startswith("{", after):
+                self.builder.end_function(here)
+                return here + 1
+            self.builder.problem(here, "this `;` cuts the header off from its body", "remove it")
+            here = after
         if _NEXT.match(text, here):
             self.builder.end_function(here)
             return here
