@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 from ptxlint.diagnostics import Finding
 from ptxlint.engine.suppression import Suppression
 from ptxlint.facts import KernelMetadata
-from ptxlint.ir.function import Function
+from ptxlint.ir.function import Function, RegisterDeclaration
 from ptxlint.obligations import Obligation
 
 
 class KernelSummary(NamedTuple):
     """One checked kernel.
 
-    `registers` counts the virtual registers that its PTX names, by class (`pred`, `b16`, `b32`,
+    `registers` counts the virtual registers that it declares, by class (`pred`, `b16`, `b32`,
     `b64`, …); `metadata` is what travelled beside it.
     """
 
@@ -50,9 +50,11 @@ def summarise(
 ) -> KernelSummary:
     """The summary of one kernel."""
     counts: dict[str, int] = {}
-    for register in function.registers:
-        name = register_class(register.type)
-        counts[name] = counts.get(name, 0) + register.vector
+    for item in function.items:
+        if isinstance(item, RegisterDeclaration):
+            name = register_class(item.type)
+            count = item.vector * sum(number or 1 for _, number in item.names)
+            counts[name] = counts.get(name, 0) + count
     beside = {}
     if metadata is not None:
         fields = ("num_warps", "num_stages", "shared", "registers", "spills")

@@ -25,7 +25,7 @@ from ptxlint.rulekit import Hit, Rule, Sample, Verdict
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "ptx"
 KERNEL = """\
-.version 8.0
+.version 8.8
 .target {target}
 .address_size 64
 .visible .entry {name}(.param .u64 out)
