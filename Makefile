@@ -9,9 +9,9 @@ JOBS ?= 2
 PYTEST := $(BIN)/pytest -n $(JOBS) --dist worksteal
 
 # The first Python at hand that is new enough; `make PYTHON=...` chooses another.
+NEW_ENOUGH := -c 'import sys; sys.exit(sys.version_info < (3, 11))'
 PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
-	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
-	&& echo $$python && break; done)
+	$$python $(NEW_ENOUGH) 2>/dev/null && echo $$python && break; done)
 
 .DEFAULT_GOAL := help
 .PHONY: help venv test test-all lint format demo bench tables fixtures dist clean
@@ -30,8 +30,8 @@ $(DEMO)/.stamp: pyproject.toml
 
 # $(1) folder of the environment, $(2) what to install, editable: edits need no new installation.
 define create
-	@test -n "$(PYTHON)" || { echo 'make: Python 3.11 or newer is needed: make PYTHON=/path/to/python3.12' >&2; exit 1; }
-	@test -x $(1)/bin/python || $(PYTHON) -m venv $(1)
+	@$(or $(PYTHON),false) $(NEW_ENOUGH) || { echo 'Python 3.11 or newer is needed: make PYTHON=PATH' >&2; exit 1; }
+	@test -x $(1)/bin/pip || $(PYTHON) -m venv $(1) || { rm -rf $(1); exit 1; }
 	$(1)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --editable '$(2)'
 	@touch $@
 endef
