@@ -288,6 +288,7 @@ call: control call effect reads writes
   G f g t?
   G f g
   f g t
+  G f
   f g
   f t
   f
