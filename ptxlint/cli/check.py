@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 
@@ -74,8 +73,6 @@ def command(
     from ptxlint.frontends.target_filter import TargetNameError
     from ptxlint.reporters import render
 
-    # A parsed module is a million small objects that live as long as it does: look for cycles less.
-    gc.set_threshold(100_000)
     config = _settings(paths, config_path, no_config)
     progress = _Progress()
     try:
