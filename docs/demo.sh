@@ -25,8 +25,11 @@ show '2. The same kernel with a 32-bit eps. Exit status 0: neither errors nor wa
     0 ptxlint check fixtures/ptx/sm_90/rmsnorm.ptx
 show '3. One finding over six architectures is told once.' \
     1 ptxlint check --select NUM407 fixtures/ptx
-show '4. A file with a fault: the rest is still checked. Exit status 2 stands for: something was not
+show '4. CUDA, compiled by nvcc: a shuffle that some of the lanes it names do not reach, with a launch
+   in which that happens.' \
+    1 ptxlint check --select SYN fixtures/ptx-nvcc/sm_90/warp.ptx
+show '5. A file with a fault: the rest is still checked. Exit status 2 stands for: something was not
    analysed.' \
     2 ptxlint check fixtures/syntax/invalid/undeclared_register.ptx
-show '5. What is looked for; `ptxlint rule NUM407` says more.' \
+show '6. What is looked for; `ptxlint rule NUM407` says more.' \
     0 ptxlint rules

@@ -18,13 +18,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--run-slow",
         action="store_true",
         default=False,
-        help="run the tests marked slow too, and whole suites where a sample is the default",
+        help="run the tests marked slow too",
     )
     parser.addoption(
         "--update-cases",
         action="store_true",
         default=False,
-        help="rewrite the [out] parts of tests/*/cases/*.test; read the difference afterwards",
+        help="rewrite expected output in tests/*/cases and on the pages; read the difference",
     )
 
 
@@ -36,12 +36,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.get_closest_marker("slow"):
             item.add_marker(skip)
-
-
-@pytest.fixture(scope="session")
-def run_slow(request: pytest.FixtureRequest) -> bool:
-    """True if whole suites are asked for, False if a fixed sample is enough."""
-    return bool(request.config.getoption("--run-slow"))
 
 
 class Assembler(NamedTuple):
