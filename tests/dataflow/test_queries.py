@@ -10,6 +10,7 @@ from ptxlint.cfg.build import build
 from ptxlint.dataflow.liveness import Liveness, LivenessAnalysis, reads
 from ptxlint.dataflow.pressure import Pressure, PressureAnalysis
 from ptxlint.dataflow.reaching import UNINITIALISED, Reaching, ReachingAnalysis
+from ptxlint.dataflow.solver import Worklist
 from ptxlint.facts import Facts
 from ptxlint.frontends.ptx import parse
 from ptxlint.ir.function import Function
@@ -143,6 +144,26 @@ ret;
         [],
         [],
     ]
+
+
+def test_a_loop_header_waits_for_all_its_latches() -> None:
+    """A header that many blocks lead back to is visited once a sweep, not once for each."""
+    order = list(range(101))
+    work = Worklist(order, order)
+    seen: set[int] = set()
+    visits = 0
+    while work:
+        index = work.pop()
+        visits += 1
+        # Each latch has something new to tell once; the header tells all of them every time.
+        if index == 0:
+            targets = order[1:]
+        else:
+            targets = [] if index in seen else [0]
+        seen.add(index)
+        for target in targets:
+            work.push(target)
+    assert visits == 101 + 101
 
 
 def straight(count: int) -> str:
