@@ -9,6 +9,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+import ptxlint
 from ptxlint.engine.report import Report
 from ptxlint.reporters import FORMATS, render
 from ptxlint.reporters.github import render_github
@@ -142,3 +143,15 @@ def test_control_characters_do_not_reach_the_terminal(report: Report, tmp_path: 
     place = leak.place._replace(path="odd.ptx", line=1, column=5, source=None)
     text = render(Report([leak._replace(place=place, related=())], [], [], report.summary), "text")
     assert "\x1b" not in text
+
+
+@pytest.mark.parametrize("path", ["ptx/sm_90/rmsnorm_eps_fp64.ptx", "syntax"])
+def test_sarif_of_real_files_is_valid(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    fixtures = Path(__file__).parents[2] / "fixtures"
+    monkeypatch.chdir(fixtures)
+    report = ptxlint.check([path, fixtures / path, "no such file: %.ptx"])
+    log = json.loads(render(report, "sarif"))
+    assert log["runs"][0]["results"]
+    schema = json.loads(SCHEMA.read_text())
+    validator = jsonschema.Draft4Validator(schema, format_checker=jsonschema.FormatChecker())
+    assert [error.message for error in validator.iter_errors(log)] == []
