@@ -118,6 +118,10 @@ class ModuleBuilder:
         self._environment = _Environment(self)
         self._lookup = self._environment.__getitem__
         self._scopes: list[_Scope] = []
+        self._aliases: set[str] = set()
+        """Register names written with leading zeros."""
+        self._ranged: list[_Scope] = []
+        """Those of `_scopes` that declare register ranges."""
         self._scope_count = 0
         self._loc: Loc | None = None
         self._locs: dict[tuple[int, int, int], Loc] = {}
@@ -150,7 +154,7 @@ class ModuleBuilder:
         prefix = name.rstrip("0123456789")
         digits = name[len(prefix) :]
         if digits and prefix:
-            for scope in reversed(self._scopes):
+            for scope in reversed(self._ranged):
                 entry = scope.ranges.get(prefix)
                 if entry is not None and _number(digits) < entry[0]:
                     if digits[0] == "0" and digits != "0":
@@ -161,6 +165,7 @@ class ModuleBuilder:
     def _leading_zeros(self, name: str, canonical: str) -> Atom:
         """`%r03` is `%r3` where `%r<n>` is declared (measured with ptxas)."""
         atom = self._environment[canonical]
+        self._aliases.add(name)
         self._bind(name, atom, self._scopes[-1])
         return atom
 
@@ -192,7 +197,7 @@ class ModuleBuilder:
             prefix, digits = name[:cut], name[cut:]
             if len(digits) > 1 and digits[0] == "0":
                 continue
-            for scope in reversed(self._scopes):
+            for scope in reversed(self._ranged):
                 entry = scope.ranges.get(prefix)
                 if entry is not None and _number(digits) < entry[0]:
                     return self._add_register(name, entry[1], entry[2], scope)
@@ -291,20 +296,20 @@ class ModuleBuilder:
             self.function.items.append(ScopeClose(scope.number, offset))
         if not self._scopes:
             return
-        outer = self._scopes[-1]
-        for name, labels in scope.pending.items():
-            known = self._environment.get(name)
-            if isinstance(known, Label) and known.target >= 0:
-                for label in labels:
-                    label.target, label.scope = known.target, known.scope
-            else:
-                outer.pending.setdefault(name, []).extend(labels)
+        outer, pending = self._scopes[-1], scope.pending
+        if len(pending) > len(outer.pending):
+            # The smaller into the larger: else deep nesting would move each name at every level.
+            outer.pending, pending = pending, outer.pending
+        for name, labels in pending.items():
+            outer.pending.setdefault(name, []).extend(labels)
 
     def _leave(self) -> _Scope:
         scope = self._scopes.pop()
         environment = self._environment
-        if scope.ranges and self._scopes and not any(s.ranges for s in self._scopes[1:]):
-            environment.ranges = self._scopes[0].ranges
+        if scope.ranges:
+            self._ranged.pop()
+            if self._scopes and all(s.number == 0 for s in self._ranged):
+                environment.ranges = self._scopes[0].ranges
         for name, old in reversed(scope.hidden):
             if old is _ABSENT:
                 environment.pop(name, None)
@@ -498,6 +503,8 @@ class ModuleBuilder:
             return
         scope.declared.add(key)
         if count is not None:
+            if not scope.ranges:
+                self._ranged.append(scope)
             scope.ranges[name] = (count, kind, vector)
             if scope.number:
                 self._environment.ranges = {}
@@ -533,17 +540,17 @@ class ModuleBuilder:
         """An inner range hides names of outer scopes that were resolved before."""
         if len(self._scopes) < 2:
             return
-        length = len(prefix)
-        for name, atom in list(self._environment.items()):
-            if (
-                name.startswith(prefix)
-                and name[length:].isdigit()
-                and _number(name[length:]) < count
-                and isinstance(atom, Register)
-                and atom.scope != scope.number
-            ):
+        environment = self._environment
+        if count < len(environment):
+            names = [f"{prefix}{at}" for at in range(count)]
+            names += [n for n in self._aliases if _is_in_range(n, prefix, count)]
+        else:
+            names = [n for n in environment if _is_in_range(n, prefix, count)]
+        for name in names:
+            atom = environment.get(name)
+            if isinstance(atom, Register) and atom.scope != scope.number:
                 scope.hidden.append((name, atom))
-                del self._environment[name]
+                del environment[name]
 
     def _on_variable(self, statement: Statement, payload: Any) -> None:
         specs, declarators = payload
@@ -705,6 +712,8 @@ class ModuleBuilder:
         scope = _Scope(0, offset)
         self._scopes = [scope]
         self._environment.ranges = scope.ranges
+        self._ranged = []
+        self._aliases.clear()
         for variable in (*function.returns, *function.params):
             if variable.name == "_":
                 continue
@@ -730,8 +739,10 @@ class ModuleBuilder:
             self.close_scope(offset)
         if self._scopes:
             scope = self._leave()
-            for name, labels in scope.pending.items():
-                self._undeclared(name, labels)
+            for labels in sorted(scope.pending.values(), key=_first_offset):
+                if self.full:
+                    break
+                self._undeclared(labels[0].name, labels)
         self._scopes = []
         self.function = None
         self._loc = None
@@ -749,10 +760,9 @@ class ModuleBuilder:
         """A name that nothing declares: as a label or as anything else."""
         function = self.function
         assert function is not None
-        first = min(labels, key=lambda label: label.offset)
-        self.offset = first.offset
+        self.offset = offset = _first_offset(labels)
         place = self._find(name)
-        jumps = self.text.startswith(("bra", "@", "brx"), first.offset)
+        jumps = self.text.startswith(("bra", "@", "brx"), offset)
         hidden = any(label.name == name for label in function.labels)
         if hidden:
             self.problem(
@@ -775,6 +785,16 @@ class ModuleBuilder:
 def _number(digits: str) -> int:
     """The number in a register's name, leading zeros allowed; past every range if it is absurd."""
     return int(digits) if len(digits) <= MAX_DIGITS else 1 << 64
+
+
+def _first_offset(labels: list[Label]) -> int:
+    return min(label.offset for label in labels)
+
+
+def _is_in_range(name: str, prefix: str, count: int) -> bool:
+    """True if `.reg … prefix<count>` declares this name."""
+    digits = name[len(prefix) :]
+    return name.startswith(prefix) and digits.isdigit() and _number(digits) < count
 
 
 def _register_type(mods: tuple[str, ...]) -> tuple[int, str | None]:
