@@ -8,7 +8,7 @@ from ptxlint.cfg.graph import EXIT, Block, Cfg
 from ptxlint.facts import Analysis, Facts
 from ptxlint.ir.function import Function, Prototype
 from ptxlint.ir.instruction import Instr
-from ptxlint.ir.operand import Label, Symbol
+from ptxlint.ir.operand import Label, Register, Symbol
 
 _LEAVES = frozenset({"return", "exit", "trap", "noreturn", "abort"})
 _ASSERTION_HANDLER = "__assertfail"
@@ -167,11 +167,13 @@ def _connect(blocks: list[Block], block_of: list[int], endings: list[_Ending]) -
         block.succs = list(dict.fromkeys(taken))
         if ending.kind in _LEAVES:
             block.leave = ending.kind
-        guard = ending.instr.guard
-        if guard is not None:
+        shape = ending.instr.shape
+        if shape.guard:
+            guard = ending.instr.guard
             both = follower in block.succs or (follower == EXIT and bool(block.leave))
-            if not both:
-                block.condition = (guard, ending.instr.shape.guard == "@")
+            # In a faulty text the guard may be a name that is not declared.
+            if not both and isinstance(guard, Register):
+                block.condition = (guard, shape.guard == "@")
             block.fallthrough = follower
             _fall(block, follower)
         elif not block.succs and not block.leave:

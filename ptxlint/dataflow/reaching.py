@@ -219,7 +219,7 @@ class Reaching:
             counts: dict[int, int] = {}
             for instr in self._cfg.function.instrs:
                 guard = instr.guard
-                if guard is not None:
+                if isinstance(guard, Register):
                     counts[guard.index] = counts.get(guard.index, 0) + 1
             self._guards = counts
         return self._guards
@@ -407,7 +407,7 @@ class _Unwritten:
         sites = [instrs[site] for site in self._reaching.definitions(register)]
         found: dict[int, None] = {}
         for instr in sites + self._reaching.reads_of(register):
-            if instr.guard is not None:
+            if isinstance(instr.guard, Register):
                 found[instr.guard.index] = None
         counts = self._reaching.guard_counts()
         for block in self._cfg.rpo:
@@ -453,11 +453,7 @@ def _walk_block(instrs: list[Instr], followed: set[int]) -> _BlockFacts:
     last: dict[int, _Write] = {}
     versions: dict[int, int] = {}
     for instr in instrs:
-        guard: _Literal | None = None
-        register = instr.guard
-        if register is not None:
-            version = versions.get(register.index, 0)
-            guard = (register.index, version, instr.shape.guard == "@")
+        guard = _guard_of(instr, versions)
         for register in reads(instr):
             index = register.index
             if index in followed:
@@ -477,6 +473,17 @@ def _walk_block(instrs: list[Instr], followed: set[int]) -> _BlockFacts:
             if register.type == "pred":
                 versions[register.index] = versions.get(register.index, 0) + 1
     return _BlockFacts(found, last, versions)
+
+
+def _guard_of(instr: Instr, versions: dict[int, int]) -> _Literal | None:
+    """The literal that an instruction runs under; None without a guard."""
+    if not instr.shape.guard:
+        return None
+    register = instr.guard
+    if isinstance(register, Register):
+        return (register.index, versions.get(register.index, 0), instr.shape.guard == "@")
+    # In a faulty text the guard may be undeclared: let it be a predicate like no other.
+    return (-1 - instr.index, 0, True)
 
 
 def _current(last: _Write | None, guard: _Literal | None, longest: int = 1 << 60) -> _Current:

@@ -6,7 +6,7 @@ from time import process_time
 
 import pytest
 
-from ptxlint.cfg.build import build
+from ptxlint.cfg.build import CfgAnalysis, build
 from ptxlint.dataflow.liveness import Liveness, LivenessAnalysis, reads
 from ptxlint.dataflow.pressure import Pressure, PressureAnalysis
 from ptxlint.dataflow.reaching import UNINITIALISED, Reaching, ReachingAnalysis
@@ -118,6 +118,21 @@ def test_a_value_with_a_write_above_and_guarded_ones_below_it() -> None:
     values = facts.get(PressureAnalysis).live_at(facts.function.instrs[2])
     written = {v.register.name: [d.index for d in v.definitions] for v in values}
     assert written == {"%rd1": [], "%r1": [1, 2]}
+
+
+def test_a_guard_that_is_not_declared_still_makes_a_may_definition() -> None:
+    body = "mov.u32 %r1, 0;\n@gone mov.u32 %r1, 1;\n@gone bra A;\nmov.u32 %r2, 1;\n"
+    body += "A: st.global.b32 [%rd1], %r1;\nst.global.b32 [%rd1], %r2;\nret;"
+    module = parse(f"{HEAD}{body}\n}}\n")
+    assert module.problems
+    facts = Facts(module, module.functions[0])
+    cfg = facts.get(CfgAnalysis)
+    assert cfg.blocks[0].succs == [2, 1]
+    assert cfg.blocks[0].condition is None
+    reaching = facts.get(ReachingAnalysis)
+    first, second = facts.function.instrs[4:6]
+    assert reaching.defs_of(first, first.uses[1]) == (0, 1)
+    assert reaching.initialisation(second, second.uses[1]) == "maybe"
 
 
 def test_wgmma_that_adds_reads_its_accumulators() -> None:
