@@ -273,7 +273,9 @@ class Scanner:
             self.builder.end_function(here)
             return here
         if not text.startswith("{", here):
-            what = "end of text" if here >= len(text) else f"`{text[here : here + 12].split()[0]}`"
+            # Nothing is left of a blank that PTX does not know, such as U+00A0.
+            words = text[here : here + 12].split() or [f"U+{ord(text[here : here + 1] or ' '):04X}"]
+            what = "end of text" if here >= len(text) else f"`{words[0]}`"
             self.builder.problem(
                 here, f"unexpected {what} in a function header; expected `{{` or `;`"
             )
