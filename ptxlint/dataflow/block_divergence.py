@@ -27,7 +27,8 @@ class BlockDivergence(NamedTuple):
     `level` is the largest set of threads that reaches it as a whole or not at all, as far as
     branches decide that keep both sides in the kernel; `branch` is the branch that parts them,
     None if `level` is GRID. `exit_level` and `exit_branch` say the same of early ways out: the
-    threads that are still there may be a part only of the set that `exit_level` names.
+    threads that are still there may be a part only of the set that `exit_level` names. Of blocks
+    behind which no threads meet any more, such as the last one, only `level` speaks.
     """
 
     level: Level
@@ -53,15 +54,20 @@ class BlockDivergences:
         self._loops = loops
         self._level_of = level_of
         staying = _reaching(cfg, _meeting_blocks(cfg))
-        leaving = self._early_exits(staying)
+        ending = _reaching(cfg, [i for i in cfg.exits if cfg.blocks[i].leave not in ABORTS])
+        leaving = self._early_exits(staying, ending)
         self._parted = self._spread(cfg, control, cfg.rpo)
+        if len(ending) < len(cfg.rpo):
+            # Ways that end in a trap are no part of `control`.
+            whole = ControlDependence(cfg, post_dominators(cfg))
+            self._parted.update(self._spread(cfg, whole, [b for b in cfg.rpo if b not in ending]))
         if leaving:
             rest, rest_control = _without_exits(cfg, staying, leaving)
             inside = [b for b in cfg.rpo if b in staying]
             for block in inside:
                 self._parted.pop(block, None)
             self._parted.update(self._spread(rest, rest_control, inside))
-        self._exited = self._spread_exits(leaving)
+        self._exited = self._spread_exits(leaving, staying)
 
     def of(self, block: int) -> BlockDivergence:
         """The divergence of a block; unreachable blocks count as reached by all."""
@@ -96,7 +102,7 @@ class BlockDivergences:
                             work.append(block)
         return out
 
-    def _early_exits(self, staying: set[int]) -> dict[int, list[int]]:
+    def _early_exits(self, staying: set[int], ending: set[int]) -> dict[int, list[int]]:
         """Blocks to those of their targets from which no thread meets others again.
 
         A block that can come back to itself is no early exit: its threads have met others, and
@@ -104,7 +110,6 @@ class BlockDivergences:
         """
         out: dict[int, list[int]] = {}
         cfg = self._cfg
-        ending = _reaching(cfg, [i for i in cfg.exits if cfg.blocks[i].leave not in ABORTS])
         for index in cfg.rpo:
             block = cfg.blocks[index]
             targets = cfg.edges_from(block)
@@ -118,8 +123,10 @@ class BlockDivergences:
                 out[index] = gone
         return out
 
-    def _spread_exits(self, leaving: dict[int, list[int]]) -> dict[int, tuple[Level, int]]:
-        """Level and branch for the blocks that threads reach behind an early exit."""
+    def _spread_exits(
+        self, leaving: dict[int, list[int]], staying: set[int]
+    ) -> dict[int, tuple[Level, int]]:
+        """Level and branch for the blocks that stand behind an early exit."""
         ranked = []
         for branch in leaving:
             parted = self._parted.get(branch)
@@ -133,7 +140,7 @@ class BlockDivergences:
             seen = {branch}
             while work:
                 for block in self._cfg.blocks[work.pop()].succs:
-                    if block not in seen and block not in out:
+                    if block in staying and block not in seen and block not in out:
                         seen.add(block)
                         out[block] = (Level(level), branch)
                         work.append(block)

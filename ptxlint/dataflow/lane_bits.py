@@ -1,8 +1,9 @@
 """On which bits of the thread index a value may depend, and where in the value they show.
 
 A *dependence* is a set of sources as bits of an int: the ten bits of the linear thread index
-within the CTA (the low five are the lane, the others say which warp) and one for the CTA. The empty
-dependence is a value that is the same in the whole grid; values join by union.
+within the CTA (the low five are the lane, the others say which warp), one for the CTA, and one for
+memory that may change between the reads of two warps. The empty dependence is a value that is the
+same in the whole grid; values join by union.
 
 A 32-bit integer made of thread index bits by shifts and masks also has *planes*: for each source
 the 32-bit set of positions that may depend on it, all packed into one int. That is how
@@ -22,12 +23,18 @@ WARP_BITS: Final = 0x3E0
 """The sources that tell the warps of a CTA apart."""
 CTA_BIT: Final = 1 << INDEX_BITS
 """The source that tells CTAs apart."""
+MEMORY: Final = 1 << INDEX_BITS + 1
+"""The source that tells warps apart that read one address at one instruction.
+
+They see the same unless another thread writes there in between. With weak loads such a write is a
+data race or stands under a lock.
+"""
 ANY_WARP: Final = WARP_BITS | CTA_BIT
 """The dependence of what may differ between warps in an unknown way."""
 ANY_THREAD: Final = LANE | ANY_WARP
 """The dependence of what may differ between any two threads."""
 
-_SOURCES: Final = INDEX_BITS + 1
+_SOURCES: Final = INDEX_BITS + 2
 _WORD: Final = 0xFFFFFFFF
 _ONES: Final = sum(1 << 32 * k for k in range(_SOURCES))
 
@@ -49,7 +56,7 @@ _LEVELS: Final = tuple(
     Level.THREAD
     if mask & LANE
     else Level.WARP
-    if mask & WARP_BITS
+    if mask & (WARP_BITS | MEMORY)
     else Level.CTA
     if mask
     else Level.GRID

@@ -152,6 +152,20 @@ class Ssa:
             self._resolved = _resolve_all(self)
         return self._resolved[value]
 
+    def assuming(self, value: int, predicate: int, truth: bool) -> int:
+        """What a value equals where a predicate has this truth: the arms of merges under it.
+
+        An instruction under the same guard as a masked load reads what was loaded.
+        """
+        root, same = self.root(predicate)
+        value = self.resolve(value)
+        while self.kind[value] == MERGE:
+            inner, inner_same = self.root(self.operands[value][0])
+            if inner != root:
+                break
+            value = self.resolve(self.operands[value][1 if (truth == same) == inner_same else 2])
+        return value
+
     @property
     def users(self) -> list[list[int]]:
         """By value, who reads it: instruction i as i, phi, MERGE or INSERT v as ~v."""

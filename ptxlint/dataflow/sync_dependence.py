@@ -12,11 +12,23 @@ of a branch; that of several latches is.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 from ptxlint.cfg.control_dependence import ControlDependence
 from ptxlint.cfg.dominance import DominatorTree
 from ptxlint.cfg.graph import Cfg
 from ptxlint.cfg.loops import LoopForest
+
+
+class Choice(NamedTuple):
+    """Ways into a block between which branches choose.
+
+    `ways` are positions in the block's predecessors. A phi that takes one value on all of them
+    does not depend on the choice. No ways: it always depends.
+    """
+
+    ways: tuple[int, ...]
+    branches: list[int]
 
 
 class Cycle:
@@ -53,20 +65,20 @@ class SyncDependence:
             self._all_branches = [b for b in self._cfg.rpo if self._parts(b)]
         return self._all_branches
 
-    def join_branches(self, block: int) -> list[int]:
-        """The blocks whose branch decides which of its ways a thread takes into a block."""
+    def join_choices(self, block: int) -> list[Choice]:
+        """The choices between ways into a block, with the branches that make them."""
+        preds = self._cfg.blocks[block].preds
         if block in self._irreducible:
             # Iterations of a cycle with several entries cannot be told apart: anything goes.
-            return self.all_branches()
-        preds = self._cfg.blocks[block].preds
+            return [Choice((), self.all_branches())]
         loop = self._loops.with_header(block)
-        if loop is None:
-            return self._choosers(block, preds)
-        latches = set(loop.latches)
-        outside = [p for p in preds if p not in latches]
-        found = dict.fromkeys(self._choosers(block, outside))
-        found.update(dict.fromkeys(self._choosers(block, loop.latches)))
-        return list(found)
+        latches = set(loop.latches) if loop is not None else set()
+        classes = ([p for p in preds if p not in latches], [p for p in preds if p in latches])
+        return [
+            Choice(tuple(map(preds.index, ways)), self._choosers(block, ways))
+            for ways in classes
+            if len(ways) > 1
+        ]
 
     def cycles(self) -> list[Cycle]:
         """The cycles of the function with the branches that end them."""
@@ -96,8 +108,6 @@ class SyncDependence:
         common dominator of the ways, and the last edge of one of them is control dependent on it,
         through branches on that way.
         """
-        if len(sources) < 2:
-            return []
         top = self._dominators.nearest_common(sources)
         return self._closure(
             [(source, block) for source in sources],

@@ -12,6 +12,7 @@ from ptxlint.dataflow.lane_bits import (
     LANE,
     WARP_BITS,
     index_field,
+    keep,
     spread,
 )
 from ptxlint.facts import Facts
@@ -66,7 +67,7 @@ class Geometry:
         if not fn.is_kernel:
             return
         extents = _exact_extents(facts)
-        if extents is None and _is_one_dimensional(fn):
+        if extents is None and _may_be_flat(fn):
             self.assumes = (ONE_DIMENSIONAL,)
             extents = (min(facts.max_threads() or 1 << INDEX_BITS, 1 << INDEX_BITS), 1, 1)
         if extents is not None:
@@ -81,16 +82,23 @@ class Geometry:
 
     def _set_index(self, extents: tuple[int, int, int]) -> None:
         """Place each component of `%tid` in the linear index x + y * nx + z * nx * ny."""
-        below = 1
+        below, total = 1, extents[0] * extents[1] * extents[2]
         for component, extent in zip("xyz", extents, strict=True):
             width = max(0, extent - 1).bit_length()
             first = below.bit_length() - 1
-            # Bits of a component are bits of the index if all extents below are powers of two.
-            if not width:
-                self._known["%tid." + component] = 0
-            elif below & (below - 1) == 0 and first + width <= INDEX_BITS:
-                self._known["%tid." + component] = index_field(first, width)
+            # Bits of a component are bits of the index if all extents up to it, or up to those
+            # below it if it is the last one, are powers of two.
+            aligned = _is_power(below) and (_is_power(extent) or below * extent == total)
+            if aligned and first + width <= INDEX_BITS:
+                planes = index_field(first, width)
+            else:
+                planes = keep(spread(LANE | WARP_BITS), (1 << width) - 1)
+            self._known["%tid." + component] = planes
             below *= max(1, extent)
+
+
+def _is_power(number: int) -> bool:
+    return number > 0 and number & (number - 1) == 0
 
 
 def _planes(name: str) -> int:
@@ -117,18 +125,20 @@ def _exact_extents(facts: Facts) -> tuple[int, int, int] | None:
     return None
 
 
-def _is_one_dimensional(fn: Function) -> bool:
-    """True if the kernel could not tell the threads of a deeper CTA apart.
+def _may_be_flat(fn: Function) -> bool:
+    """True if the kernel reads `%tid.x` and could not tell the threads of a deeper CTA apart.
 
     A callee might, so a kernel that calls is left open.
     """
+    found = False
     for instr in fn.instrs:
         if instr.shape.row.is_call:
             return False
         reads = any(type(a) is SpecialRegister and a.name in ("%tid", "%ntid") for a in instr.args)
         if reads and not all(map(_reads_only_x, instr.operands)):
             return False
-    return True
+        found |= reads
+    return found
 
 
 def _reads_only_x(operand: object) -> bool:

@@ -27,6 +27,7 @@ from ptxlint.dataflow.lane_bits import (
     ANY_THREAD,
     ANY_WARP,
     LANE,
+    MEMORY,
     Level,
     collapse,
     level,
@@ -55,42 +56,59 @@ class Uniformity:
     def __init__(self, solver: _Solver) -> None:
         self._solver = solver
         self._ssa = solver.ssa
+        self._stable: BlockDivergences | None = None
         self.assumes = solver.context.geometry.assumes
         """What the levels rest on though the text does not say it."""
 
     def dependence(self, value: int) -> int:
-        """The thread index bits (0 to 9) and the CTA (bit 10) that a value may depend on."""
+        """What a value may depend on: thread index bits, the CTA, changing memory.
+
+        The bits are those of `ptxlint.dataflow.lane_bits`.
+        """
         return self._solver.context.deps[value]
 
     def value_uniformity(self, value: int) -> Level:
         """The level of an SSA value where it is defined."""
         return level(self._solver.context.deps[value])
 
-    def use_uniformity(self, instr: Instr, use: int) -> Level:
-        """The level of `instr.uses[use]`: after a loop that threads leave at different times a
-        value of the loop differs more than inside."""
+    def use_dependence(self, instr: Instr, use: int) -> int:
+        """The dependence of `instr.uses[use]`: after a loop that threads leave at different times
+        a value of the loop differs more than inside."""
         value = self._ssa.use_values[instr.index][use]
-        return level(self._solver.context.deps[value] | self._solver.extra(instr.index))
+        return self._solver.context.deps[value] | self._solver.extra(instr.index)
+
+    def use_uniformity(self, instr: Instr, use: int) -> Level:
+        """The level of `instr.uses[use]` where it is read."""
+        return level(self.use_dependence(instr, use))
 
     def guard_uniformity(self, instr: Instr) -> Level:
         """The level of an instruction's guard; GRID without one."""
         return self.use_uniformity(instr, 0) if instr.guard is not None else Level.GRID
 
-    def branch_uniformity(self, instr: Instr) -> Level:
-        """The level of where an instruction sends threads; GRID if it sends all one way.
+    def branch_dependence(self, instr: Instr) -> int:
+        """What decides where an instruction sends threads; 0 if it sends all one way.
 
-        `.uni` asserts that the threads of a warp agree (PTX ISA, "bra"): such a branch is WARP at
-        worst.
+        `.uni` asserts that the threads of a warp agree (PTX ISA, "bra").
         """
         cfg = self._ssa.cfg
         block = cfg.block_at(instr)
-        if instr.index != block.end - 1:
-            return Level.GRID
-        return level(self._solver.branch_deps.get(block.index, 0))
+        return self._solver.branch_deps.get(block.index, 0) if instr.index == block.end - 1 else 0
 
-    def block_divergence(self, block: int) -> BlockDivergence:
-        """How far threads reach a block together, and the branch that parts them."""
-        return self._solver.divergences.of(block)
+    def branch_uniformity(self, instr: Instr) -> Level:
+        """The level of where an instruction sends threads; WARP at worst with `.uni`."""
+        return level(self.branch_dependence(instr))
+
+    def block_divergence(self, block: int, stable_memory: bool = False) -> BlockDivergence:
+        """How far threads reach a block together, and the branch that parts them.
+
+        With `stable_memory` warps that read one address at one instruction (with a weak load) are
+        taken to see the same: Triton branches on values that every thread loads for itself.
+        """
+        if not stable_memory:
+            return self._solver.divergences.of(block)
+        if self._stable is None:
+            self._stable = self._solver.find_divergences(stable_memory=True)
+        return self._stable.of(block)
 
     def explain(self, value: int, limit: int = 16) -> list[Instr]:
         """Why a value is not more uniform: instructions from its definition back to a source.
@@ -145,11 +163,11 @@ class _Solver:
         self._control = control
         self._loops = loops
         self._parting = frozenset(sync.all_branches())
-        self._choosers = {block: sync.join_branches(block) for block in ssa.phis}
-        self._joins: dict[int, list[int]] = {}
-        for block, branches in self._choosers.items():
-            for branch in branches:
-                self._joins.setdefault(branch, []).append(block)
+        self._choosers: dict[int, list[int]] = {}
+        """The blocks whose branches decide what each phi takes."""
+        self._decided: dict[int, list[int]] = {}
+        """The phis that each block's branch decides."""
+        self._find_choosers(sync)
         cyclic = bool(loops.loops or loops.irreducible)
         self._cycles: dict[int, list[Cycle]] = {}
         for cycle in sync.cycles() if cyclic else ():
@@ -161,6 +179,19 @@ class _Solver:
         self._rules: dict[Shape, tuple[int, Rule]] = {}
         self._work: list[int] = []
         self._waiting: set[int] = set()
+
+    def _find_choosers(self, sync: SyncDependence) -> None:
+        for block, phis in self.ssa.phis.items():
+            choices = sync.join_choices(block)
+            for phi in phis:
+                operands = self.ssa.operands[phi]
+                found: dict[int, None] = {}
+                for choice in choices:
+                    if len({operands[way] for way in choice.ways}) != 1:
+                        found.update(dict.fromkeys(choice.branches))
+                self._choosers[phi] = list(found)
+                for branch in found:
+                    self._decided.setdefault(branch, []).append(phi)
 
     def extra(self, item: int) -> int:
         """What an item's operands depend on because threads left a loop in different rounds."""
@@ -179,9 +210,7 @@ class _Solver:
             self._drain()
         masks = self._active_masks()
         while True:
-            self.divergences = BlockDivergences(
-                self._cfg, self._control, self._loops, self._branch_level
-            )
+            self.divergences = self.find_divergences()
             split = [at for at in masks if self._is_split(at)]
             if self.context.split.issuperset(split):
                 return
@@ -198,8 +227,15 @@ class _Solver:
     def _is_split(self, at: int) -> bool:
         return self.divergences.of(self._cfg.block_of[at]).level is Level.THREAD
 
-    def _branch_level(self, block: int) -> Level:
-        return level(self.branch_deps.get(block, 0))
+    def find_divergences(self, stable_memory: bool = False) -> BlockDivergences:
+        """The divergence of all blocks, see `Uniformity.block_divergence`."""
+        ignored = MEMORY if stable_memory else 0
+        return BlockDivergences(
+            self._cfg,
+            self._control,
+            self._loops,
+            lambda block: level(self.branch_deps.get(block, 0) & ~ignored),
+        )
 
     def _sweep(self) -> None:
         """Evaluate everything once; the result is final if there are no cycles."""
@@ -286,8 +322,7 @@ class _Solver:
 
     def _spread_branch(self, block: int) -> None:
         """Hand a branch's dependence to the joins and loop exits that it decides."""
-        for join in self._joins.get(block, ()):
-            self._push(~phi for phi in self.ssa.phis[join])
+        self._push(~phi for phi in self._decided.get(block, ()))
         for cycle in self._cycles.get(block, ()):
             before, users = self._outside.get(cycle) or (0, self._users_outside(cycle))
             after = before | self.branch_deps[block]
@@ -340,9 +375,8 @@ class _Solver:
 
     def _evaluate_phi(self, phi: int) -> bool:
         """Update a phi; True if it changed."""
-        block = self.ssa.phi_block[phi]
         chosen = self.extra(~phi)
-        for branch in self._choosers[block]:
+        for branch in self._choosers[phi]:
             chosen |= self.branch_deps.get(branch, 0)
         return self._merge(phi, self.ssa.operands[phi], chosen)
 
@@ -457,9 +491,9 @@ class _Solver:
     def _deciding(self, phi: int, wanted: Level) -> list[int]:
         """The values of the branches that make a phi as divergent as it is."""
         found: list[int] = []
-        for branch in self._choosers[self.ssa.phi_block[phi]]:
+        for branch in self._choosers[phi]:
             instr = self._cfg.terminator(branch)
-            if instr is not None and self._branch_level(branch) >= wanted:
+            if instr is not None and level(self.branch_deps.get(branch, 0)) >= wanted:
                 found += self.ssa.use_values[instr.index]
         return [v for v in found if level(self.context.deps[v]) >= wanted]
 

@@ -15,6 +15,7 @@ from ptxlint.dataflow.lane_bits import (
     ANY_WARP,
     CTA_BIT,
     LANE,
+    MEMORY,
     add_constant,
     at_least,
     carry,
@@ -416,8 +417,8 @@ def _compare(read: Reading) -> int:
 
 
 def _load(read: Reading) -> int:
-    """Lanes that read one address at one instruction get one value; other warps read it later,
-    when it may have changed. Read-only memory gives the same whenever it is read."""
+    """Lanes that read one address at one instruction get one value; other warps read it at
+    another time. Read-only memory gives the same whenever it is read."""
     shape = read.shape
     if not _STRONG.isdisjoint(shape.modifiers):
         return ANY_THREAD
@@ -428,7 +429,7 @@ def _load(read: Reading) -> int:
     if space == "const" or (space == "global" and (shape.has("nc") or shape.opcode == "ldu")):
         return address
     if space in ("global", "shared"):
-        return address & LANE | ANY_WARP
+        return address | MEMORY | CTA_BIT
     # Local memory is private to a thread, and a generic address may point there.
     return ANY_THREAD
 
@@ -443,7 +444,7 @@ def _is_kernel_parameter(read: Reading) -> bool:
 
 
 def _sample(read: Reading) -> int:
-    return read.all() & LANE | ANY_WARP
+    return read.all() | MEMORY | CTA_BIT
 
 
 def _common(read: Reading) -> int:

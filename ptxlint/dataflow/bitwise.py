@@ -1,0 +1,174 @@
+"""Bit operations on polynomials: and, or, xor, shifts as sums where bits are disjoint."""
+
+from __future__ import annotations
+
+from ptxlint.dataflow.polynomial import INFINITY, AtomTable, Monomial, Polynomial
+
+
+def trailing_zeros(value: int) -> int:
+    """How often 2 divides a non-zero number; a large number for 0."""
+    return (value & -value).bit_length() - 1 if value else 512
+
+
+def low_zeros(poly: Polynomial) -> int:
+    """How many low bits of the polynomial are certainly zero."""
+    return min((trailing_zeros(c) for c in poly.terms.values()), default=512)
+
+
+def floor_divide(poly: Polynomial, divisor: int) -> Polynomial:
+    """floor(poly / divisor) for a positive divisor: exact multiples are split off."""
+    table = poly.table
+    if divisor == 1:
+        return poly
+    exact: dict[Monomial, int] = {}
+    rest: dict[Monomial, int] = {}
+    for monomial, coefficient in poly.terms.items():
+        quotient, remainder = divmod(coefficient, divisor)
+        if quotient:
+            exact[monomial] = quotient
+        if remainder:
+            rest[monomial] = remainder
+    whole, part = Polynomial(table, exact), Polynomial(table, rest)
+    low, high = part.range()
+    if low >= 0 and high < divisor:
+        return whole
+    if low > -INFINITY and high < INFINITY and low // divisor == high // divisor:
+        return whole + low // divisor
+    inner_low = low // divisor if low > -INFINITY else -INFINITY
+    inner_high = high // divisor if high < INFINITY else INFINITY
+    atom = table.atom("fdiv", (part, divisor), inner_low, inner_high, latest_block(part))
+    return whole + table.plain(atom)
+
+
+def modulo(poly: Polynomial, divisor: int) -> Polynomial:
+    """poly - divisor * floor(poly / divisor)."""
+    return poly - floor_divide(poly, divisor) * divisor
+
+
+def latest_block(poly: Polynomial) -> int:
+    """A block in which a part of the polynomial is computed; -1 if none is."""
+    return max((atom.block for atom in poly.atoms()), default=-1)
+
+
+def bit_and(left: Polynomial, right: Polynomial, bits: int) -> Polynomial | None:
+    """left & right in words of `bits` bits; None where it is no polynomial."""
+    if left.is_constant:
+        left, right = right, left
+    if not right.is_constant:
+        return _bit_by_bit("and", left, right)
+    mask = right.constant & ((1 << bits) - 1)
+    if not mask:
+        return left.table.constant(0)
+    low = trailing_zeros(mask)
+    run = mask >> low
+    if run & (run + 1):
+        return _bit_by_bit("and", left, left.table.constant(mask))
+    top = low + run.bit_length()
+    value = left if top >= bits and left.range()[0] >= 0 else modulo(left, 1 << top)
+    if top >= bits and left.range()[0] < 0:
+        # A negative word: its high bits stay, only the low ones are cleared.
+        value = left
+    return value - modulo(value, 1 << low) if low else value
+
+
+def bit_or(left: Polynomial, right: Polynomial) -> Polynomial | None:
+    """left | right; None where it is no polynomial."""
+    if disjoint(left, right):
+        return left + right
+    return _bit_by_bit("or", left, right)
+
+
+def bit_xor(left: Polynomial, right: Polynomial) -> Polynomial | None:
+    """left ^ right; None where it is no polynomial."""
+    if right.is_constant and right.constant == -1:
+        return -left - 1
+    if disjoint(left, right):
+        return left + right
+    return _bit_by_bit("xor", left, right)
+
+
+def disjoint(left: Polynomial, right: Polynomial) -> bool:
+    """True if no bit can be set in both: one lies below the other's trailing zeros, or they are
+    sums of different bits."""
+    for small, large in ((left, right), (right, left)):
+        low, high = small.range()
+        if low >= 0 and high < 1 << low_zeros(large):
+            return True
+    a, b = bit_view(left), bit_view(right)
+    return a is not None and b is not None and not a.keys() & b.keys()
+
+
+def bit_view(poly: Polynomial) -> dict[int, Polynomial] | None:
+    """Position to the 0/1 polynomial there, for a sum of single bits at different positions."""
+    table = poly.table
+    view: dict[int, Polynomial] = {}
+    for monomial, coefficient in poly.terms.items():
+        if not monomial:
+            if coefficient < 0:
+                return None
+            for at in range(coefficient.bit_length()):
+                if coefficient >> at & 1:
+                    if at in view:
+                        return None
+                    view[at] = table.constant(1)
+            continue
+        if coefficient < 1 or coefficient & (coefficient - 1):
+            return None
+        if table.monomial_range(monomial) != (0, 1):
+            return None
+        at = coefficient.bit_length() - 1
+        if at in view:
+            return None
+        view[at] = Polynomial(table, {monomial: 1})
+    return view
+
+
+def _split(poly: Polynomial, top: int) -> tuple[Polynomial, Polynomial] | None:
+    """A multiple of 2^top and a rest within 0 … 2^top - 1; None if the terms do not part so."""
+    high: dict[Monomial, int] = {}
+    low: dict[Monomial, int] = {}
+    for monomial, coefficient in poly.terms.items():
+        quotient, remainder = divmod(coefficient, 1 << top)
+        if quotient:
+            high[monomial] = quotient << top
+        if remainder:
+            low[monomial] = remainder
+    rest = Polynomial(poly.table, low)
+    bounds = rest.range()
+    if bounds[0] < 0 or bounds[1] >= 1 << top:
+        return None
+    return Polynomial(poly.table, high), rest
+
+
+def _bit_by_bit(operation: str, left: Polynomial, right: Polynomial) -> Polynomial | None:
+    """The operation on single bits; what lies above the smaller operand's bits is left alone."""
+    if left.range()[1] < right.range()[1]:
+        left, right = right, left
+    low, high = right.range()
+    if low >= 0 and high < INFINITY and operation != "and":
+        parts = _split(left, high.bit_length())
+        if parts is not None and parts[0].terms:
+            lower = _bit_by_bit(operation, parts[1], right)
+            return None if lower is None else parts[0] + lower
+    a, b = bit_view(left), bit_view(right)
+    if a is None or b is None:
+        return None
+    table = left.table
+    zero = table.constant(0)
+    total = zero
+    for at in a.keys() | b.keys():
+        x, y = a.get(at, zero), b.get(at, zero)
+        both = x * y
+        if operation == "and":
+            bit = both
+        elif operation == "or":
+            bit = x + y - both
+        else:
+            bit = x + y - both * 2
+        total += bit * (1 << at)
+    return total
+
+
+def as_field(table: AtomTable, poly: Polynomial, start: int, length: int) -> Polynomial:
+    """Bits start … start+length-1 of a non-negative polynomial, moved down to bit 0."""
+    return modulo(floor_divide(poly, 1 << start), 1 << length)

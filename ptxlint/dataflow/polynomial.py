@@ -1,0 +1,267 @@
+"""Integer polynomials over atoms: the normal form of index arithmetic.
+
+A polynomial is a sum of integer coefficients times monomials; a monomial is a product of atoms. An
+atom is something that the arithmetic does not look into: a bit of the thread index, a parameter, a
+loop's iteration number. Atoms are interned in one table per function, so that two values that are
+computed alike have the same polynomial. The meaning is that of mathematical integers; whether the
+machine's word was wide enough is a question of its own (`ptxlint.dataflow.symbolic`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from math import gcd
+from typing import Any, Final, TypeAlias
+
+Monomial: TypeAlias = tuple[int, ...]
+"""The numbers of the atoms multiplied, ascending; a bit occurs once, others once a power."""
+
+INFINITY: Final = 1 << 200
+"""Stands for no bound. Arithmetic on it stays beyond every bound that a program can reach."""
+
+
+class Atom:
+    """One atom. `kind` says what it is and `data` tells it from others of its kind.
+
+    =========== ============================== =============================================
+    kind        data                           meaning
+    =========== ============================== =============================================
+    `bit`       (axis, i)                      bit i of `%tid.axis`
+    `ctaid`     (axis,)                        `%ctaid.axis`; likewise `nctaid`, `ntid`
+    `param`     (name, offset)                 what a parameter holds
+    `symbol`    (name,)                        the address of a variable
+    `index`     (header block,)                iteration number of a loop, 0 at first
+    `load`      (value,)                       an integer loaded from memory
+    `fdiv`      (polynomial, c)                floor(polynomial / c)
+    `div`       (polynomial, polynomial)       quotient, rounded towards zero
+    `min` `max` (polynomial, polynomial)       the smaller, the larger
+    `select`    (predicate, same, p, q)        p where the predicate is `same`, else q
+    `opaque`    (value,)                       any other SSA value
+    =========== ============================== =============================================
+
+    `low` and `high` bound it (inclusive). `block` is where it is computed, -1 if it is the same
+    wherever it stands.
+    """
+
+    __slots__ = ("block", "data", "high", "kind", "low", "number")
+
+    def __init__(
+        self, number: int, kind: str, data: tuple[Any, ...], low: int, high: int, block: int
+    ) -> None:
+        self.number = number
+        self.kind = kind
+        self.data = data
+        self.low = low
+        self.high = high
+        self.block = block
+
+    def __repr__(self) -> str:
+        kind, data = self.kind, self.data
+        if kind == "bit":
+            return f"tid.{data[0]}[{data[1]}]"
+        if kind in ("ctaid", "nctaid", "ntid"):
+            return f"{kind}.{data[0]}"
+        if kind == "param":
+            return f"{data[0]}+{data[1]}" if data[1] else str(data[0])
+        if kind == "symbol":
+            return str(data[0])
+        if kind == "index":
+            return f"K{data[0]}"
+        if kind in ("load", "opaque"):
+            return f"{kind}#{data[0]}"
+        return f"{kind}({', '.join(map(str, data))})"
+
+
+class Polynomial:
+    """An immutable polynomial. Equal ones compare and hash equal within one table."""
+
+    __slots__ = ("_hash", "_range", "table", "terms")
+
+    def __init__(self, table: AtomTable, terms: dict[Monomial, int]) -> None:
+        self.table = table
+        self.terms = terms
+        """Coefficient by monomial, no zero among them; `()` holds the constant."""
+        self._hash: int | None = None
+        self._range: tuple[int, int] | None = None
+
+    @property
+    def constant(self) -> int:
+        """The term without atoms."""
+        return self.terms.get((), 0)
+
+    @property
+    def is_constant(self) -> bool:
+        """True if there is no atom in it."""
+        return not self.terms or (len(self.terms) == 1 and () in self.terms)
+
+    def __add__(self, other: Polynomial | int) -> Polynomial:
+        terms = dict(self.terms)
+        items = other.terms.items() if isinstance(other, Polynomial) else (((), other),)
+        for monomial, coefficient in items:
+            total = terms.get(monomial, 0) + coefficient
+            if total:
+                terms[monomial] = total
+            else:
+                terms.pop(monomial, None)
+        return Polynomial(self.table, terms)
+
+    def __neg__(self) -> Polynomial:
+        return self * -1
+
+    def __sub__(self, other: Polynomial | int) -> Polynomial:
+        return self + (-other)
+
+    def __mul__(self, other: Polynomial | int) -> Polynomial:
+        if isinstance(other, int):
+            if not other:
+                return Polynomial(self.table, {})
+            return Polynomial(self.table, {m: c * other for m, c in self.terms.items()})
+        if other.is_constant:
+            return self * other.constant
+        if self.is_constant:
+            return other * self.constant
+        out: dict[Monomial, int] = {}
+        multiply = self.table.multiply
+        for left, a in self.terms.items():
+            for right, b in other.terms.items():
+                monomial = multiply(left, right)
+                total = out.get(monomial, 0) + a * b
+                if total:
+                    out[monomial] = total
+                else:
+                    out.pop(monomial, None)
+        return Polynomial(self.table, out)
+
+    def atoms(self) -> set[Atom]:
+        """The atoms that occur."""
+        atoms = self.table.atoms
+        return {atoms[number] for monomial in self.terms for number in monomial}
+
+    def coefficient(self, atom: Atom) -> int:
+        """The coefficient of the atom alone, 0 if it occurs only in products."""
+        return self.terms.get((atom.number,), 0)
+
+    def gcd(self) -> int:
+        """Greatest common divisor of the coefficients of all non-constant terms; 0 if none."""
+        return gcd(*(c for m, c in self.terms.items() if m))
+
+    def substitute(self, mapping: Mapping[Atom, Polynomial]) -> Polynomial:
+        """The polynomial with atoms replaced; those inside other atoms' data stay."""
+        numbers = {atom.number: value for atom, value in mapping.items()}
+        if not any(number in numbers for monomial in self.terms for number in monomial):
+            return self
+        total = self.table.constant(0)
+        for monomial, coefficient in self.terms.items():
+            term = self.table.constant(coefficient)
+            for number in monomial:
+                value = numbers.get(number)
+                term *= value if value is not None else self.table.plain(number)
+            total += term
+        return total
+
+    def range(self) -> tuple[int, int]:
+        """Inclusive bounds from the bounds of the atoms, each term by itself.
+
+        `-INFINITY` and `INFINITY` (or beyond) stand for no bound.
+        """
+        if self._range is None:
+            low = high = 0
+            for monomial, coefficient in self.terms.items():
+                a, b = self.table.monomial_range(monomial)
+                a, b = a * coefficient, b * coefficient
+                low += min(a, b)
+                high += max(a, b)
+            self._range = (low, high)
+        return self._range
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Polynomial) and self.terms == other.terms
+
+    def __hash__(self) -> int:
+        if self._hash is None:
+            self._hash = hash(frozenset(self.terms.items()))
+        return self._hash
+
+    def __repr__(self) -> str:
+        if not self.terms:
+            return "0"
+        atoms = self.table.atoms
+        parts = []
+        for monomial, coefficient in sorted(self.terms.items(), key=lambda t: (not t[0], t[0])):
+            names = "*".join(repr(atoms[number]) for number in monomial)
+            if not names:
+                parts.append(str(coefficient))
+            else:
+                parts.append(
+                    names
+                    if coefficient == 1
+                    else f"-{names}"
+                    if coefficient == -1
+                    else f"{coefficient}*{names}"
+                )
+        return " + ".join(parts).replace("+ -", "- ")
+
+
+class AtomTable:
+    """The atoms of one function."""
+
+    __slots__ = ("_known", "_zero", "atoms")
+
+    def __init__(self) -> None:
+        self.atoms: list[Atom] = []
+        self._known: dict[tuple[Any, ...], Atom] = {}
+        self._zero = Polynomial(self, {})
+
+    def atom(
+        self,
+        kind: str,
+        data: tuple[Any, ...],
+        low: int = -INFINITY,
+        high: int = INFINITY,
+        block: int = -1,
+    ) -> Atom:
+        """The atom of this kind and data; bounds count when it is first met."""
+        key = (kind, *data)
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = Atom(len(self.atoms), kind, data, low, high, block)
+            self.atoms.append(found)
+        return found
+
+    def constant(self, value: int) -> Polynomial:
+        """A constant polynomial."""
+        return Polynomial(self, {(): value}) if value else self._zero
+
+    def plain(self, atom: Atom | int) -> Polynomial:
+        """The polynomial that is just this atom."""
+        number = atom if isinstance(atom, int) else atom.number
+        return Polynomial(self, {(number,): 1})
+
+    def sum(self, terms: Iterable[tuple[int, Atom]]) -> Polynomial:
+        """A sum of coefficients times atoms."""
+        total = self._zero
+        for coefficient, atom in terms:
+            total += self.plain(atom) * coefficient
+        return total
+
+    def multiply(self, left: Monomial, right: Monomial) -> Monomial:
+        """The product of two monomials: a bit times itself is the bit."""
+        if not left:
+            return right
+        if not right:
+            return left
+        merged = sorted(left + right)
+        out: list[int] = []
+        for number in merged:
+            if not (out and out[-1] == number and self.atoms[number].kind == "bit"):
+                out.append(number)
+        return tuple(out)
+
+    def monomial_range(self, monomial: Monomial) -> tuple[int, int]:
+        """Bounds of a product."""
+        low = high = 1
+        for number in monomial:
+            atom = self.atoms[number]
+            ends = (low * atom.low, low * atom.high, high * atom.low, high * atom.high)
+            low, high = min(ends), max(ends)
+        return low, high
