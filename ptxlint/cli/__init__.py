@@ -24,6 +24,8 @@ def main(arguments: list[str] | None = None) -> None:
         code = EXIT_PIPE
     except OSError as error:
         code = _output_failed(error)
+    except Exception as error:
+        code = _crashed(error)
     if code in (EXIT_PIPE, EXIT_INTERRUPT):
         _drop_output()
     # The interpreter would look for cycles among all that is left, a fifth of a short run.
@@ -64,6 +66,21 @@ def _output_failed(error: OSError) -> int:
     """A full disk and the like: say so and fail."""
     print(f"ptxlint: error: cannot write: {error.strerror or error}", file=sys.stderr)
     _drop_output()
+    return EXIT_FAILURE
+
+
+def _crashed(error: Exception) -> int:
+    """A fault of ptxlint itself outside the rules: one line, and how to see more."""
+    if os.environ.get("PTXLINT_TRACEBACK"):
+        raise error
+    from ptxlint.engine.crash import describe_crash
+
+    crash = describe_crash(error)
+    print(
+        f"ptxlint: internal error: {crash.message}, raised at {crash.where}; please report it "
+        "with the file (PTXLINT_TRACEBACK=1 shows the traceback)",
+        file=sys.stderr,
+    )
     return EXIT_FAILURE
 
 

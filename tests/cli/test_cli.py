@@ -406,3 +406,16 @@ def test_import_loads_nothing() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "['ptxlint']"
+
+
+def test_a_fault_of_the_program_is_one_line(folder: Path) -> None:
+    code = (
+        "import ptxlint.engine.api as api\n"
+        "def check(*a, **k): raise KeyError('lost')\n"
+        "api.check = check\n"
+        "from ptxlint.cli import main\nmain(['check', 'stray.ptx'])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
+    assert "internal error: KeyError: 'lost', raised at " in done.stderr
