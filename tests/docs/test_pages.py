@@ -65,6 +65,14 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert broken == []
 
 
+def test_the_index_lists_every_page() -> None:
+    index = ROOT / "docs" / "index.md"
+    listed = {(index.parent / pair[0]).resolve() for pair in LINK.findall(prose(index))}
+    assert [
+        page.name for page in (ROOT / "docs").glob("*.md") if page not in {index, *listed}
+    ] == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=IDS)
 def test_rules_that_are_named_exist(page: Path) -> None:
     known = set(default_registry().rules) | {"SUP001", "SUP002"}
