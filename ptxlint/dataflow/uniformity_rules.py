@@ -234,7 +234,8 @@ def rule_of(instr: Instr) -> Rule:
     row = shape.row
     found = _BY_OPCODE.get(shape.opcode)
     if found is not None:
-        return found
+        # The rules count on the operands that the table demands; a faulty statement has others.
+        return found if shape.form is not None else OPAQUE
     if not row.known or row.category not in _PURE or shape.form is None:
         return OPAQUE
     if row.reads_carry:
