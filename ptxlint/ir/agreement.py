@@ -36,6 +36,8 @@ def register_fits(need: str, have: str, wider: bool = False) -> bool:
         return True
     if needed != had and not (wider and had > needed):
         return False
+    if have == "f16x2" and (need == "i32" or need in ("f32", "tf32", "bf16x2")):
+        return False
     if have in _ABSTRACT or need in ("b8", "b16", "b32", "b64", "b128"):
         # A narrow float type has no register type of its own: `.bf16` lives in `.b16`.
         return True

@@ -76,7 +76,7 @@ bmsk: int @7.6/70
   d:T u:b32 u:b32
 
 dp4a dp2a: int @5.0/61
-  d:i32 u:i32 u:i32 u:i32
+  d:i32 u:T u:T1 u:T
 
 addc: int @1.2 carry
   d:T u:T u:T
@@ -149,10 +149,10 @@ isspacep: move @2.0/20
   d:pred u
 
 mapa: move @7.8/90
-  d:T u u:i32
+  d:T u:T u:i32
 
 getctarank: move @7.8/90
-  d:i32 u
+  d:i32 u:T
 
 alloca: move @7.3/52 effect
   d:T u:T u:imm?
@@ -320,14 +320,14 @@ griddepcontrol: misc @7.8/90 effect
 bar: barrier convergent effect
   warp @6.0/30 => u:i32
   arrive => u:i32 u:i32
-  red popc => d:i32 u:i32 u:i32? u:pred
+  red popc => d:T u:i32 u:i32? u:pred
   red => d:pred u:i32 u:i32? u:pred
   u:i32 u:i32?
 
 barrier: barrier @6.0/30 convergent effect
   cluster @7.8/90 => -
   arrive => u:i32 u:i32
-  red popc => d:i32 u:i32 u:i32? u:pred
+  red popc => d:T u:i32 u:i32? u:pred
   red => d:pred u:i32 u:i32? u:pred
   u:i32 u:i32?
 
@@ -384,28 +384,28 @@ stmatrix: tensor @7.8/90 convergent effect
   [w] u:b32*x
 
 movmatrix: tensor @7.8/75 convergent
-  d:b32 u:b32
+  d u:b32
 
 wmma: tensor @6.0/70 convergent
-  load => d [r] u:b32?
-  store => [w] u u:b32?
-  mma => d u u u
+  load => d:M [r] u:b32?
+  store => [w] u:M u:b32?
+  mma => d:M u:M u:M u:M
 
 mma: tensor @6.4/70 convergent
-  sp block_scale @8.7/120f => d u u u u:b32 u:imm u:b32 v u:b32 v
-  sp::ordered_metadata block_scale @8.7/120f => d u u u u:b32 u:imm u:b32 v u:b32 v
-  sp @7.1/80 => d u u u u:b32 u:imm
-  sp::ordered_metadata @8.5/80 => d u u u u:b32 u:imm
-  block_scale @8.7/120f => d u u u u:b32 v u:b32 v
-  kind::f8f6f4 @8.7/120f => d u u u
-  d u u u
+  sp block_scale @8.7/120f => d:M*m u:M*m u:M*m u:M*m u:b32 u:imm u:b32 v u:b32 v
+  sp::ordered_metadata block_scale @8.7/120f => d:M*m u:M*m u:M*m u:M*m u:b32 u:imm u:b32 v u:b32 v
+  sp @7.1/80 => d:M*m u:M*m u:M*m u:M*m u:b32 u:imm
+  sp::ordered_metadata @8.5/80 => d:M*m u:M*m u:M*m u:M*m u:b32 u:imm
+  block_scale @8.7/120f => d:M*m u:M*m u:M*m u:M*m u:b32 v u:b32 v
+  kind::f8f6f4 @8.7/120f => d:M*m u:M*m u:M*m u:M*m
+  d:M*m u:M*m u:M*m u:M*m
 
 wgmma: tensor @8.0/90a convergent effect reads
   fence => -
   commit_group => -
   wait_group => u:imm
-  mma_async sp @8.2/90a => x u u:b64 u:b32 u:imm u:pred u:imm? u:imm? u:imm? u:imm?
-  mma_async => x u u:b64 u:pred u:imm? u:imm? u:imm? u:imm?
+  mma_async sp @8.2/90a => x:M*m u*a u:b64 u:b32 u:imm u:pred u:imm? u:imm? u:imm? u:imm?
+  mma_async => x:M*m u*a u:b64 u:pred u:imm? u:imm? u:imm? u:imm?
 
 tcgen05: tensor @8.6/100f,110f effect
   alloc => [w/shared] u:i32

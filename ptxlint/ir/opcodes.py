@@ -25,15 +25,16 @@ class OperandSpec(NamedTuple):
     read. A parenthesised result list of a `call` has role `def`.
 
     `type`: `any` (not checked), a type name, or a rule over the type modifiers: `T` the first
-    one, `T1` the second, `T2` …, `L` the last, `W` twice the width of the last, `P` and `C` as
-    `mov` and `cvt` have it. A trailing `+` also allows wider registers. `i32` (`i16`, `i64`) is
+    one, `T1` the second, `T2` …, `L` the last, `W` twice the width of the last, `M` the
+    registers of a matrix fragment, `P` and `C` as `mov` and `cvt` have it. A trailing `+` also allows wider registers. `i32` (`i16`, `i64`) is
     an integer or bit type but no float, `imm` demands a constant. `A|B` are the types of a pair.
 
     `memory`: how memory is touched through the operand when it is an address: any of `r`, `w`,
     `rw`, `""` for none. `space` says which memory: `S` the first state space modifier, `S2` the
     second, else a name; `tmem` is tensor memory. `elements` is the vector length: `""` not
     checked, `v` as `.v2`/`.v4`/`.v8` says, `x` as `.x1`/`.x2`/`.x4` says, `y` twice that, `t` as
-    the shape of `tcgen05.ld` and `.st` says. `kind` is the pattern kind demanded (`a` address,
+    the shape of `tcgen05.ld` and `.st` says, `m` as the fragments of `mma` and `wgmma` are, `a`
+    likewise if it is a vector at all. `kind` is the pattern kind demanded (`a` address,
     `(` list, `v` vector, `b` pair), "" for any. `condition` is the modifier that makes this operand
     present, "" when none does.
     """
@@ -137,6 +138,8 @@ class Opcode(NamedTuple):
         forms whose `when` holds, those with the `when` of the first one are tried in order. Give
         the operand patterns where they are known: `call f, (a), p` and `call (r), f, (a)` differ
         in nothing else. The result has exactly `count` operands.
+
+        When no `when` holds, the operation is one that the table lacks: conservative roles.
         """
         if not self.known:
             return _conservative(count, patterns)
@@ -151,7 +154,8 @@ class Opcode(NamedTuple):
             found = form.fit(modifiers, count, patterns)
             if found is not None:
                 return found
-        return None
+        # An operation of a family (`tcgen05.…`) that the table lacks is unknown, not wrong.
+        return _conservative(count, patterns) if when is None else None
 
 
 class MemoryEffect(NamedTuple):

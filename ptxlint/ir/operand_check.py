@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ptxlint.ir.agreement import literal_fits, register_fits, width
+from ptxlint.ir.fragments import fragment_length
 from ptxlint.ir.instruction import Pattern, Shape
 from ptxlint.ir.opcodes import OperandSpec, spaces_of
 from ptxlint.ir.operand import Atom, Immediate, Label, Register, SpecialRegister
@@ -106,6 +107,8 @@ def needed_type(shape: Shape, rule: str, destination: bool) -> str:
         return types[0 if destination else 1] if len(types) > 1 else "any"
     if rule == "L":
         return types[-1] if types else "any"
+    if rule == "M":
+        return "b64" if "f64" in types else "b32"
     if rule == "W":
         return _twice(types[-1]) if types else "any"
     if rule[0] == "T" and (rule == "T" or rule[1:].isdigit()):
@@ -199,7 +202,7 @@ def _check_source(shape: Shape, spec: OperandSpec, need: str, have: str, wider: 
     head = have[0]
     if have == "select":
         return _check_selection(shape)
-    if have in (_UNKNOWN, "_") or need == "any":
+    if have in (_UNKNOWN, "_", "#octal") or need == "any":
         return None
     if need == "imm":
         if head in "#@%?":
@@ -292,8 +295,11 @@ def _say(have: str) -> str:
 
 
 # Vectors --------------------------------------------------------------------------------------
-def _expected_length(shape: Shape, rule: str) -> int:
+def _expected_length(shape: Shape, rule: str, pattern: Pattern) -> int:
     """How many elements the modifiers call for; 0 when it cannot be told."""
+    if rule in "ma":
+        at = next(i for i, p in enumerate(shape.patterns) if p is pattern)
+        return fragment_length(shape, at) if rule == "m" or pattern[0] == "v" else 0
     if rule == "v":
         return next((int(m[1]) for m in shape.modifiers if m in ("v2", "v4", "v8")), 1)
     repeat = next((m for m in shape.modifiers if m[0] == "x" and m[1:].isdigit()), "")
@@ -321,7 +327,7 @@ def _check_vector(
             return "operand", f"`{shape.opcode}` takes no vector operand"
         return None
     length = len(pattern) - 1
-    expected = _expected_length(shape, spec.elements)
+    expected = _expected_length(shape, spec.elements, pattern)
     if expected and expected != length:
         return "operand", f"a vector of {_count(length)} stands where {expected} are needed"
     return _check_elements(shape, spec, need, wider, pattern, slots)
@@ -341,7 +347,7 @@ def _check_unbraced(
 ) -> _Verdict:
     """A vector place taken by something without braces."""
     have = _kind_of(pattern, slots)
-    expected = _expected_length(shape, spec.elements)
+    expected = _expected_length(shape, spec.elements, pattern)
     if have[0] == "v" and "." in have:
         head, _, element = have.partition(".")
         if expected and int(head[1:]) != expected:
@@ -349,7 +355,7 @@ def _check_unbraced(
         return _agree(shape, _bits_of(need, element), element, wider)
     if have in (_UNKNOWN, "_"):
         return None
-    if expected > 1 or (expected and spec.elements in "xyt"):
+    if expected > 1 or (expected and spec.elements in "xytm"):
         message = f"a vector of {_count(expected)} is needed here"
         return "operand", message, "write it in braces: `{…}`"
     if spec.role in ("def", "update"):
@@ -373,7 +379,9 @@ def _check_elements(
         return "type", "the elements of a vector differ in size"
     for have in registers:
         same = all(k == have for k in registers)
-        if have == "pred" or have[0] == "v":
+        if have == "pred" and spec.role == "use":
+            return "type", "a predicate cannot stand in a vector"
+        if have[0] == "v" or have == "pred":
             continue
         fault = _agree(shape, need if same else _bits_of(need, have), _vector_type(have), wider)
         if fault is not None:
@@ -443,7 +451,7 @@ def _check_label(pattern: Pattern, slots: Descriptions) -> _Verdict:
 def _check_address(
     shape: Shape, spec: OperandSpec, pattern: Pattern, slots: Descriptions
 ) -> _Verdict:
-    if spec.space == "tmem" or (len(pattern) > 2 and pattern[0] == "a"):
+    if len(pattern) > 2 and pattern[0] == "a":
         return None
     base, steps = pattern[1], []
     while base[0] == "b":
@@ -455,6 +463,8 @@ def _check_address(
         if fault is not None:
             return fault
     space = _named_space(spec, shape)
+    if space == "tmem":
+        return _check_tensor_address(have)
     if space == "const" and "w" in spec.memory:
         return "operand", "constant memory cannot be written"
     if have[0] == "#":
@@ -466,6 +476,15 @@ def _check_address(
     if have in ("f16", "f32", "f64", "pred", "b128", "f16x2") or (have[0] == "v" and "." in have):
         return "type", f"{_say(have)} cannot hold an address", "use an integer or bit register"
     return None
+
+
+def _check_tensor_address(have: str) -> _Verdict:
+    """An address in tensor memory is 32 bits wide and in a register."""
+    if have[0] in "#@":
+        return "operand", f"{_say(have)} stands where a register with a tensor address is needed"
+    if have == _UNKNOWN or register_fits("i32", have):
+        return None
+    return "type", f"{_say(have)} cannot hold a tensor memory address", "it has 32 bits"
 
 
 def _check_sum(

@@ -138,7 +138,8 @@ class _Verifier:
                 from ptxlint.ir.printer import format_operand
 
                 message += f" (`{format_operand(instr.operands[fault.operand])}`)"
-            self._add(instr.offset, message, fault.hint, fault.code)
+            code = "operand" if fault.code == "modifier" else fault.code
+            self._add(instr.offset, message, fault.hint, code)
 
     def _add(self, offset: int, message: str, hint: str, code: str, note: bool = False) -> None:
         self.problems.append(Problem(offset, message, hint, code, note))
