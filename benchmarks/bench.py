@@ -1,0 +1,386 @@
+"""`make bench`: speed and memory as ratios measured in one run, written to results.md and .svg.
+
+Nothing here is compared with an absolute time: machines differ, and this one is busy now and then.
+Each ratio sets two things against each other that were measured in turn. `--quick` takes few
+files and small sizes; it shows that the benchmark runs and is no measurement.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import math
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import venv
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from time import perf_counter, process_time
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import synthetic
+
+from ptxlint.frontends.ptx import memo, parse, reference
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
+Row = tuple[str, str, str, str]
+"""What was measured, the figure, the target, whether it was met."""
+
+
+def read(path: Path) -> str:
+    with path.open(encoding="utf-8", newline="") as file:
+        return file.read()
+
+
+def verdict(met: bool) -> str:
+    return "met" if met else "missed"
+
+
+def spread(values: list[float], form: str = "{:.1f}") -> str:
+    """Median with the least and the greatest."""
+    low, mid, high = min(values), median(values), max(values)
+    return f"{form.format(mid)} ({form.format(low)} to {form.format(high)})"
+
+
+# Parsing ----------------------------------------------------------------------------------------
+
+
+def parser_rows(paths: list[Path], rounds: int) -> list[Row]:
+    """Plain Lark against the memo parser, cold (nothing known) and warm."""
+    texts = [(path.name, read(path)) for path in paths]
+    lines = sum(text.count("\n") for _, text in texts)
+    reference.parse(".version 8.0", "item")
+
+    def rate(parser: str) -> float:
+        gc.collect()
+        start = process_time()
+        for name, text in texts:
+            parse(text, name, parser)
+        return lines / (process_time() - start)
+
+    rates: dict[str, list[float]] = {"lark": [], "cold": [], "warm": []}
+    for _ in range(rounds):
+        rates["lark"].append(rate("lark"))
+        memo.reset_memo(shipped=False)
+        rates["cold"].append(rate("memo"))
+        rates["warm"].append(rate("memo"))
+    memo.reset_memo()
+    cold = [c / lark for c, lark in zip(rates["cold"], rates["lark"], strict=True)]
+    warm = [w / lark for w, lark in zip(rates["warm"], rates["lark"], strict=True)]
+    plain = [r / 1000 for r in rates["lark"]]
+    return [
+        (
+            "plain Lark, thousand lines a second",
+            spread(plain),
+            ">= 15",
+            verdict(median(plain) >= 15),
+        ),
+        ("memo parser, cold, times plain Lark", spread(cold), ">= 7", verdict(median(cold) >= 7)),
+        ("memo parser, warm, times plain Lark", spread(warm), ">= 10", verdict(median(warm) >= 10)),
+    ]
+
+
+# Against the assembler --------------------------------------------------------------------------
+
+
+def assembler_for(text: str) -> list[str] | None:
+    """The command that assembles a text, without its file; None if there is no ptxas."""
+    import importlib.util
+
+    spec = importlib.util.find_spec("triton")
+    if spec is None or spec.origin is None:
+        return None
+    folder = Path(spec.origin).parent / "backends" / "nvidia" / "bin"
+    version = re.search(r"\.version\s+(\d+)", text)
+    target = re.search(r"\.target\s+(\w+)", text)
+    assert version is not None
+    assert target is not None
+    name = "ptxas-blackwell" if int(version[1]) >= 9 else "ptxas"
+    return [str(folder / name), "-arch", target[1], "-o", os.devnull]
+
+
+def check_rows(paths: list[Path]) -> tuple[list[Row], list[str]]:
+    """`check` with all rules in one process against ptxas run once for each file."""
+    import ptxlint
+
+    commands = {path: assembler_for(read(path)) for path in paths}
+    if None in commands.values():
+        return [], ["ptxas is not at hand: install ptxlint[triton]"]
+    ptxlint.check(paths[0])
+    pairs = []
+    for path in paths:
+        command = commands[path]
+        assert command is not None
+        start = perf_counter()
+        subprocess.run([*command, str(path)], check=True, capture_output=True)
+        assembled = perf_counter() - start
+        start = perf_counter()
+        ptxlint.check(path)
+        pairs.append((perf_counter() - start, assembled, path))
+    ours, theirs = sum(p[0] for p in pairs), sum(p[1] for p in pairs)
+    pairs.sort(key=lambda p: p[0] / p[1], reverse=True)
+    worst = [f"| {p[2].parent.name}/{p[2].stem} | {p[0] / p[1]:.2f} |" for p in pairs[:6]]
+    ratio = ours / theirs
+    row = ("`check`, all rules, times ptxas", f"{ratio:.2f}", "<= 0.4", verdict(ratio <= 0.4))
+    return [row], ["Slowest against ptxas:", "", "| file | ratio |", "|---|---:|", *worst]
+
+
+def stage_table(paths: list[Path]) -> list[str]:
+    """Share of each analysis and rule in the time of `check`."""
+    import ptxlint
+
+    seconds: dict[str, float] = {}
+    for path in paths:
+        for stage, spent in ptxlint.check(path, statistics=True).timings.items():
+            seconds[stage] = seconds.get(stage, 0.0) + spent
+    total = sum(seconds.values()) or 1.0
+    rows = sorted(seconds.items(), key=lambda item: -item[1])
+    return ["| stage | share |", "|---|---:|"] + [
+        f"| {stage} | {100 * spent / total:.1f} % |"
+        for stage, spent in rows
+        if spent / total > 0.003
+    ]
+
+
+# From the shell ---------------------------------------------------------------------------------
+
+
+def installed(folder: Path) -> Path:
+    """A wheel of this tree in an environment of its own; returns its folder of commands.
+
+    The dependencies are those of the running interpreter, through a .pth file.
+    """
+    wheels = folder / "wheels"
+    subprocess.run(
+        [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation",
+         "-w", str(wheels), str(ROOT)],
+        check=True,
+    )  # fmt: skip
+    home = folder / "env"
+    venv.create(home, with_pip=False)
+    python = home / "bin" / "python"
+    site = next((home / "lib").glob("python3*")) / "site-packages"
+    subprocess.run(
+        [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(site),
+         *map(str, wheels.glob("*.whl"))],
+        check=True,
+    )  # fmt: skip
+    purelib = Path(sysconfig.get_path("purelib"))
+    for needed in ("click", "lark"):
+        os.symlink(purelib / needed, site / needed)
+    subprocess.run([str(python), "-m", "compileall", "-q", str(site)], check=False)
+    return home / "bin"
+
+
+def shell_rows(rounds: int) -> list[Row]:
+    """One file of about 500 lines from the shell against `python -c pass`."""
+    path = min(
+        (ROOT / "fixtures" / "ptx" / "sm_90").glob("*.ptx"),
+        key=lambda p: abs(read(p).count("\n") - 500),
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        commands = installed(Path(folder))
+        home = Path(folder) / "home"
+        home.mkdir()
+        home.chmod(0o555)
+        environment = {
+            "HOME": str(home),
+            "PATH": os.environ["PATH"],
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }
+        python = str(commands / "python")
+        nothing, ours = [python, "-c", "pass"], [python, "-m", "ptxlint", "check", str(path)]
+        ratios = []
+        for _ in range(rounds):
+            taken = []
+            for command in (nothing, ours):
+                start = perf_counter()
+                subprocess.run(
+                    command, env=environment, cwd=folder, capture_output=True, check=False
+                )
+                taken.append(perf_counter() - start)
+            ratios.append(taken[1] / taken[0])
+    name = f"one file of {read(path).count(chr(10))} lines from the shell, times `python -c pass`"
+    return [(name, spread(ratios), "<= 15", verdict(median(ratios) <= 15))]
+
+
+# Growth -----------------------------------------------------------------------------------------
+
+_CHILD = """
+import json, resource, sys
+from time import process_time
+import ptxlint
+start = process_time()
+report = ptxlint.check(sys.argv[1])
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+print(json.dumps([process_time() - start, peak, report.summary.kernels]))
+"""
+
+
+def measure(text: str, folder: Path) -> tuple[float, float]:
+    """Seconds and peak MB of checking a text in a process of its own."""
+    path = folder / "grown.ptx"
+    path.write_text(text, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-c", _CHILD, str(path)], check=True, capture_output=True, text=True
+    )
+    seconds, peak, _ = json.loads(done.stdout)
+    return seconds, peak
+
+
+def exponent(points: list[tuple[float, float]]) -> float:
+    """Slope of the least-squares line through the logarithms."""
+    xs, ys = [math.log(x) for x, _ in points], [math.log(max(y, 1e-6)) for _, y in points]
+    mx, my = sum(xs) / len(xs), sum(ys) / len(ys)
+    return sum((x - mx) * (y - my) for x, y in zip(xs, ys, strict=True)) / sum(
+        (x - mx) ** 2 for x in xs
+    )
+
+
+Series = list[tuple[int, float, float]]
+"""Size, seconds, MB."""
+
+
+def grow(name: str, sizes: list[int], make: Callable[[int], str]) -> tuple[list[Row], Series]:
+    """Time and memory over sizes, with the exponents fitted to them."""
+    series: Series = []
+    with tempfile.TemporaryDirectory() as folder:
+        for size in sizes:
+            text = make(size)
+            seconds, peak = measure(text, Path(folder))
+            series.append((text.count("\n"), seconds, peak))
+    time_slope = exponent([(size, seconds) for size, seconds, _ in series])
+    base = measure_empty()
+    memory_slope = exponent([(size, peak - base) for size, _, peak in series])
+    rows = [
+        (
+            f"{name}: time grows with exponent",
+            f"{time_slope:.2f}",
+            "<= 1.2",
+            verdict(time_slope <= 1.2),
+        ),
+        (
+            f"{name}: memory grows with exponent",
+            f"{memory_slope:.2f}",
+            "<= 1.2",
+            verdict(memory_slope <= 1.2),
+        ),
+    ]
+    last = series[-1]
+    rows.append(
+        (
+            f"{name}: {last[0]:,} lines, seconds and MB",
+            f"{last[1]:.1f} s, {last[2]:.0f} MB",
+            "<= 1536 MB",
+            verdict(last[2] <= 1536),
+        )
+    )
+    return rows, series
+
+
+def measure_empty() -> float:
+    """Peak MB of checking next to nothing."""
+    with tempfile.TemporaryDirectory() as folder:
+        return measure(".version 8.0\n.target sm_80\n.entry k() { ret; }\n", Path(folder))[1] - 1
+
+
+def plot(series: dict[str, Series], path: Path) -> None:
+    """Lines against seconds and MB, both axes logarithmic."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    matplotlib.rcParams["svg.hashsalt"] = "ptxlint"
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(1, 2, figsize=(10, 4))
+    for name, points in series.items():
+        sizes = [p[0] for p in points]
+        axes[0].loglog(sizes, [p[1] for p in points], marker="o", label=name)
+        axes[1].loglog(sizes, [p[2] for p in points], marker="o", label=name)
+    for axis, label in zip(axes, ("seconds", "peak MB"), strict=True):
+        axis.set_xlabel("lines")
+        axis.set_ylabel(label)
+        axis.grid(True, which="both", alpha=0.3)
+        axis.legend()
+    figure.tight_layout()
+    figure.savefig(path, metadata={"Date": None})
+
+
+# The whole --------------------------------------------------------------------------------------
+
+
+def report(rows: list[Row], details: list[str], series: dict[str, Series]) -> str:
+    """The page as Markdown."""
+    cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    out = [
+        "# Speed and memory",
+        "",
+        "Written by `make bench`. Median, with least and greatest in brackets.",
+        f"{platform.machine()}, {cpus} CPUs, Python {platform.python_version()}.",
+        "",
+        "| what | figure | target | |",
+        "|---|---:|---:|---|",
+        *(f"| {a} | {b} | {c} | {d} |" for a, b, c, d in rows),
+        "",
+        "![lines against seconds and MB](results.svg)",
+        "",
+        *details,
+        "",
+        "| growth | lines | seconds | MB |",
+        "|---|---:|---:|---:|",
+    ]
+    for name, points in series.items():
+        out += [f"| {name} | {p[0]:,} | {p[1]:.2f} | {p[2]:.0f} |" for p in points]
+    return "\n".join(out) + "\n"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Measure everything and write results.md and results.svg."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--quick", action="store_true", help="few files, small sizes")
+    options.add_argument("--out", type=Path, default=HERE, help="folder to write to")
+    given = options.parse_args(arguments)
+    paths = sorted((ROOT / "fixtures" / "ptx").glob("sm_*/*.ptx"))
+    sizes, functions, rounds = (
+        [10_000, 30_000, 100_000, 300_000, 1_000_000],
+        [12_500, 25_000, 50_000, 100_000],
+        5,
+    )
+    if given.quick:
+        paths, sizes, functions, rounds = paths[::80], [10_000, 30_000], [1_000, 3_000], 1
+    rows = parser_rows(paths, rounds)
+    checked, details = check_rows(paths)
+    rows += checked
+    if not given.quick:
+        rows += shell_rows(21)
+    series: dict[str, Series] = {}
+    makers: list[tuple[str, list[int], Callable[[int], str]]] = [
+        ("modules of kernels", sizes, synthetic.module),
+        ("modules with call sequences", sizes, synthetic.call_sequences),
+        ("one function", functions, synthetic.one_function),
+    ]
+    for name, wanted, make in makers:
+        found, series[name] = grow(name, wanted, make)
+        rows += found
+    details += ["", "Where the time of `check` goes:", "", *stage_table(paths[::4])]
+    given.out.mkdir(parents=True, exist_ok=True)
+    (given.out / "results.md").write_text(report(rows, details, series), encoding="utf-8")
+    if shutil.which("true"):
+        plot(series, given.out / "results.svg")
+    for row in rows:
+        print(" | ".join(row))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
