@@ -25,9 +25,10 @@ class OperandSpec(NamedTuple):
     read. A parenthesised result list of a `call` has role `def`.
 
     `type`: `any` (not checked), a type name, or a rule over the type modifiers: `T` the first
-    one, `T1` the second, `T2` …, `L` the last, `W` twice the width of the last, `M` the
-    registers of a matrix fragment, `P` and `C` as `mov` and `cvt` have it. A trailing `+` also allows wider registers. `i32` (`i16`, `i64`) is
-    an integer or bit type but no float, `imm` demands a constant. `A|B` are the types of a pair.
+    one, `T1` the second, `T2` …, `L` the last, `W` twice the width of the last, `M` the registers
+    of a matrix fragment, `P` and `C` as `mov` and `cvt` have it. A trailing `+` also allows wider
+    registers. `i32` (`i16`, `i64`) is an integer or bit type but no float, `imm` demands a
+    constant. `A|B` are the types of a pair.
 
     `memory`: how memory is touched through the operand when it is an address: any of `r`, `w`,
     `rw`, `""` for none. `space` says which memory: `S` the first state space modifier, `S2` the
