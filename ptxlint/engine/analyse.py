@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from ptxlint.ir.module import Module
     from ptxlint.source import Problem
 
+_LONGEST_MESSAGE = 1_000
+"""Characters; a message may quote a name, and a broken file may hold one of any length."""
 _STATUSES = frozenset({"proved", "refuted", "open"})
 
 
@@ -303,6 +305,10 @@ class FileCheck:
     def _add(self, finding: Finding) -> None:
         if self.checker.ignored_here(finding.rule, finding.place):
             return
+        if len(finding.message) > _LONGEST_MESSAGE:
+            half = _LONGEST_MESSAGE // 2
+            message = f"{finding.message[:half]} … {finding.message[-half:]}"
+            finding = finding._replace(message=message)
         if self.suppressions.hold_back(finding.rule, finding.place):
             self.suppressed += 1
             return

@@ -52,5 +52,7 @@ def _whole(builder: ModuleBuilder) -> bool:
     except (reference.PtxSyntaxError, RecursionError):
         return False
     for node in nodes:
+        if builder.full:
+            break
         emit(builder, node)
     return True

@@ -752,6 +752,15 @@ class ModuleBuilder:
 
         Its reference cycle is cut, so that a module goes as soon as nobody holds it.
         """
+        if self.full:
+            self.module.problems.append(
+                Problem(
+                    max(problem.offset for problem in self.module.problems),
+                    f"more than {MAX_PROBLEMS} faults; the rest of the text was not read",
+                    "is this PTX? correct the first faults and check again",
+                    "structure",
+                )
+            )
         del self._environment.builder
         self._environment.clear()
         self.module.problems.sort(key=lambda problem: problem.offset)

@@ -59,6 +59,8 @@ _WHOLE: Final = re.compile(
     re.DOTALL,
 )
 """A statement up to its semicolon, comments, strings and two levels of braces inside."""
+_BLANKS: Final = re.compile(r"[ \t\r\n\f\v]+")
+"""White space of PTX; `str.split` would take more for it."""
 _COMMENT: Final = re.compile(rf"{STRING}|//[^\n]*|/\*.*?\*/", re.DOTALL)
 _HEAD: Final = re.compile(r"\.[A-Za-z_][A-Za-z0-9_]*")
 _SPACED: Final = {
@@ -451,7 +453,7 @@ class Scanner:
             piece, run = _shorten(piece)
         parts = SLOT.split(piece[rest_at:] if rest_at else piece)
         sign = ("@!" if guard[1] == "!" else "@") if guard else ""
-        key = f"{start[0]}|{sign}{word} " + " ".join("\0".join(parts[::2]).split())
+        key = f"{start[0]}|{sign}{word} " + _BLANKS.sub(" ", "\0".join(parts[::2])).strip(" ")
         template = _memo.table.get(key) or _memo.find(key)
         if template is None:
             statement = self._through_lark(piece, at, start, key)
@@ -569,6 +571,9 @@ def _emit_function(builder: ModuleBuilder, node: Any) -> None:
     builder.open_body(node.body[0].offset)
     depth = 0
     for part in node.body:
+        if builder.full:
+            builder.end_function(len(builder.text))
+            return
         if not hasattr(part, "text") or isinstance(part, Statement):
             emit(builder, part)
         elif part.text == "{":

@@ -513,6 +513,8 @@ def _explain(error: UnexpectedInput, text: str) -> PtxSyntaxError:
     """A person's words for Lark's error."""
     offset = error.pos_in_stream
     at = len(text) if offset is None or offset < 0 else offset
+    if text.startswith("/*", at):
+        return PtxSyntaxError(at, "this comment is not closed; add `*/`")
     if isinstance(error, UnexpectedToken):
         expected = set(error.accepts or error.expected)
         if error.token.type == "$END":
@@ -522,8 +524,6 @@ def _explain(error: UnexpectedInput, text: str) -> PtxSyntaxError:
             what = f"unexpected `{_clip(str(error.token))}`"
     elif isinstance(error, UnexpectedCharacters) and text.startswith('"', at):
         return PtxSyntaxError(at, 'this string is not closed; add `"`')
-    elif isinstance(error, UnexpectedCharacters) and text.startswith("/*", at):
-        return PtxSyntaxError(at, "this comment is not closed; add `*/`")
     elif isinstance(error, UnexpectedCharacters):
         expected = set(error.allowed or ())
         what = f"unexpected {_character(text, at)}"
