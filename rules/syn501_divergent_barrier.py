@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from ptxlint.cfg.build import CfgAnalysis
-from ptxlint.dataflow.convergence import Convergence, ConvergenceAnalysis, Parting
+from ptxlint.dataflow.convergence import LOADS, Convergence, ConvergenceAnalysis, Parting
 from ptxlint.dataflow.lane_bits import Level
 from ptxlint.facts import Facts
 from ptxlint.ir.function import Function
@@ -32,8 +32,9 @@ class DivergentBarrier(Rule):
         "lanes of a warp must execute the same barrier. When a branch on the thread index, or a "
         "loop that threads leave in different rounds, keeps some away, the kernel hangs or reads "
         "shared memory too early. It is an error where a launch can be named in which threads "
-        "part; where the condition comes from memory it is left open. Barriers for a given number "
-        "of threads may be reached by some warps only. Threads that have left the kernel are not "
+        "part, and a warning where each thread decides by a value that it loads from an address of "
+        "its own; where threads load one value it is left open. Barriers for a given number of "
+        "threads may be reached by some warps only. Threads that have left the kernel are not "
         "waited for from sm_70 on (CUDA C++ Programming Guide), so an early return is a note."
     )
     fix = (
@@ -106,6 +107,25 @@ class DivergentBarrier(Rule):
                 bar.sync 0;
                 ret;
             }
+            """,
+        ),
+        Sample(
+            "a warning where each thread decides by its own data",
+            """
+            .reg .pred %p<2>;
+            .reg .b32 %r<3>;
+            .reg .b64 %rd<4>;
+            ld.param.u64 %rd1, [in_ptr];
+            mov.u32 %r1, %tid.x;
+            mul.wide.u32 %rd2, %r1, 4;
+            add.s64 %rd3, %rd1, %rd2;
+            ld.global.u32 %r2, [%rd3];
+            setp.eq.u32 %p1, %r2, 0;
+            @%p1 bra skip;
+            bar.sync 0; //~ SYN501
+            skip:
+            st.global.u32 [%rd3], %r1;
+            ret;
             """,
         ),
         Sample(
@@ -194,7 +214,7 @@ class DivergentBarrier(Rule):
             """,
         ),
         Sample(
-            "a condition from memory: an open obligation",
+            "all threads load one value: an open obligation",
             """
             .reg .pred %p<2>;
             .reg .b32 %r<2>;
@@ -220,20 +240,20 @@ class DivergentBarrier(Rule):
             yield from _proved((), fn, facts)
             return
         convergence = facts.get(ConvergenceAnalysis)
-        known: dict[tuple[Instr, bool], list[Instr]] = {}
+        known: dict[tuple[Instr, bool], list[tuple[Instr, Parting]]] = {}
         doubts: list[tuple[Instr, Parting]] = []
         for barrier in barriers:
             parting = convergence.parting(barrier.instr, barrier.together)
             if parting is None:
                 continue
-            if parting.split is None or _may_match(barrier, parting, barriers, convergence, facts):
-                doubts.append((barrier.instr, parting))
+            is_known = parting.split is not None or (parting.own and not parting.exited)
+            if is_known and not _may_match(barrier, parting, barriers, convergence, facts):
+                place = (parting.branch, parting.exited)
+                known.setdefault(place, []).append((barrier.instr, parting))
             else:
-                known.setdefault((parting.branch, parting.exited), []).append(barrier.instr)
-        for (_, exited), behind in known.items():
-            parting = convergence.parting(behind[0], _together(behind[0], barriers))
-            if parting is not None:
-                yield _early(behind, parting) if exited else _hit(behind, parting)
+                doubts.append((barrier.instr, parting))
+        for behind in known.values():
+            yield _hit(behind)
         yield from _verdict(known, doubts, convergence, fn, facts)
 
 
@@ -288,10 +308,6 @@ def _requirement(instr: Instr, facts: Facts) -> Level | None:
     return Level.WARP if _is_aligned(shape) else None
 
 
-def _together(instr: Instr, barriers: list[_Barrier]) -> Level:
-    return next(b.together for b in barriers if b.instr is instr)
-
-
 def _is_straight(fn: Function, facts: Facts) -> bool:
     """True if control never parts, so that there is nothing to analyse."""
     cfg = facts.get(CfgAnalysis)
@@ -320,24 +336,38 @@ def _may_match(
     return any(block_of[other.instr.index] in elsewhere for other in barriers)
 
 
-def _hit(behind: list[Instr], parting: Parting) -> Hit:
-    first, split = behind[0], parting.split
-    assert split is not None
+def _hit(behind: list[tuple[Instr, Parting]]) -> Hit:
+    first, parting = behind[0]
+    split, source = parting.split, parting.source
     more = f" (and {len(behind) - 1} more)" if len(behind) > 1 else ""
-    related = () if parting.branch is first else (Note("threads part here", parting.branch),)
+    if parting.exited:
+        return _early(first, more, parting)
+    related = [] if parting.branch is first else [Note("threads part here", parting.branch)]
+    if split is not None:
+        return Hit(
+            f"not all threads of the CTA come to this barrier{more}",
+            first,
+            tuple(related),
+            breaks_when=f"{split.describe()}: thread {split.comes} waits, thread "
+            f"{split.stays_away} does not come",
+            key="divergent barrier",
+        )
+    if source is not None:
+        related.append(Note("each thread reads a value of its own", source))
     return Hit(
-        f"not all threads of the CTA come to this barrier{more}",
+        f"a value that each thread loads for itself decides whether it comes to this barrier{more}",
         first,
-        related,
-        breaks_when=f"{split.describe()}: threads {split.first} and {split.second} part",
-        key="divergent barrier",
+        tuple(related),
+        breaks_when="the values differ between the threads of a CTA",
+        severity="warning",
+        key="data-dependent barrier",
     )
 
 
-def _early(behind: list[Instr], parting: Parting) -> Hit:
+def _early(first: Instr, more: str, parting: Parting) -> Hit:
     return Hit(
-        "some threads have left the kernel before this barrier",
-        behind[0],
+        f"some threads have left the kernel before this barrier{more}",
+        first,
         (Note("they leave here", parting.branch),),
         severity="note",
         help="from sm_70 on the barrier waits only for threads that have not exited; make sure "
@@ -357,29 +387,33 @@ def _proved(assumes: tuple[str, ...], fn: Function, facts: Facts) -> Iterator[Ve
 
 
 def _verdict(
-    known: dict[tuple[Instr, bool], list[Instr]],
+    known: dict[tuple[Instr, bool], list[tuple[Instr, Parting]]],
     doubts: list[tuple[Instr, Parting]],
     convergence: Convergence,
     fn: Function,
     facts: Facts,
 ) -> Iterator[Verdict]:
-    refuted = [behind[0] for (_, exited), behind in known.items() if not exited]
+    refuted = [behind[0][0] for behind in known.values() if _is_refuted(behind[0][1])]
     if refuted:
         yield Verdict("refuted", "not all threads of the CTA come to this barrier", refuted[0])
         return
+    doubts = [pair for behind in known.values() for pair in behind] + doubts
     serious = [doubt for doubt in doubts if not doubt[1].exited]
     if serious:
         instr, parting = serious[0]
         yield Verdict("open", _doubt(parting, facts), instr)
-    elif known or doubts:
-        exits = [behind[0] for behind in known.values()] + [instr for instr, _ in doubts]
+    elif doubts:
         reason = (
             "all threads that are still in the kernel come to every barrier; some may have left "
             "before"
         )
-        yield Verdict("open", reason, exits[0])
+        yield Verdict("open", reason, doubts[0][0])
     else:
         yield from _proved(convergence.assumes, fn, facts)
+
+
+def _is_refuted(parting: Parting) -> bool:
+    return parting.split is not None and not parting.exited
 
 
 def _doubt(parting: Parting, facts: Facts) -> str:
@@ -390,7 +424,7 @@ def _doubt(parting: Parting, facts: Facts) -> str:
     if source is None:
         return where
     opcode = source.opcode
-    what = "a value from memory" if opcode in ("ld", "ldu", "atom") else f"a {opcode}"
+    what = "a value from memory" if opcode in LOADS else f"a {opcode}"
     return f"{where}: it depends on {what} (line {position(source.offset).line})"
 
 

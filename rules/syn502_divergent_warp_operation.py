@@ -8,12 +8,15 @@ from typing import Final, NamedTuple
 from ptxlint.cfg.build import CfgAnalysis
 from ptxlint.dataflow.convergence import (
     FULL_MASK,
+    LOADS,
     Convergence,
     ConvergenceAnalysis,
     Parting,
     constant_of,
 )
 from ptxlint.dataflow.lane_bits import Level
+from ptxlint.dataflow.thread_expression import WARP
+from ptxlint.dataflow.thread_split import Split
 from ptxlint.facts import Facts
 from ptxlint.ir.function import Function
 from ptxlint.ir.instruction import Instr, Shape
@@ -38,7 +41,9 @@ class DivergentWarpOperation(Rule):
         "lanes took another branch, the warp hangs or the result is undefined: a lane that reads "
         "from one which is not there gets garbage. It is an error where a launch can be named in "
         "which the lanes of a warp part; where the condition comes from memory it is left open. "
-        "A mask that is computed, as by a ballot before the branch, is taken at its word."
+        "Lanes that have left the kernel are not waited for; a shuffle that reads from one of them "
+        "is a warning. A mask that is computed, as by a ballot before the branch, is taken at its "
+        "word."
     )
     fix = (
         "Let all lanes execute it (give the others a neutral value), or take the mask from a "
@@ -181,7 +186,7 @@ class DivergentWarpOperation(Rule):
             yield _proved(())
             return
         convergence = facts.get(ConvergenceAnalysis)
-        known: dict[Instr, list[tuple[Instr, Parting]]] = {}
+        known: dict[Instr, list[_Fault]] = {}
         doubts: list[tuple[Instr, Parting]] = []
         masked = 0
         for operation in operations:
@@ -190,14 +195,15 @@ class DivergentWarpOperation(Rule):
                 masked += 1
                 continue
             parting = convergence.parting(operation.instr, Level.WARP, mask)
-            if parting is None:
+            if parting is None or (parting.exited and _ignores_exited(operation.instr)):
                 continue
-            if parting.split is None:
+            fault = _fault(operation.instr, parting, facts)
+            if fault is None:
                 doubts.append((operation.instr, parting))
             else:
-                known.setdefault(parting.branch, []).append((operation.instr, parting))
-        for behind in known.values():
-            yield _hit(behind)
+                known.setdefault(parting.branch, []).append(fault)
+        for faults in known.values():
+            yield _hit(faults)
         yield _verdict(known, doubts, masked, convergence, facts)
 
 
@@ -251,18 +257,84 @@ def _is_straight(operations: list[_Operation], fn: Function, facts: Facts) -> bo
     return not any(operation.instr.guard is not None for operation in operations)
 
 
-def _hit(behind: list[tuple[Instr, Parting]]) -> Hit:
-    first, parting = behind[0]
+class _Fault(NamedTuple):
+    """An operation for which a launch is known in which lanes are missing.
+
+    `reads` are a lane and the missing one that it reads from, for a shuffle after an early exit.
+    """
+
+    instr: Instr
+    parting: Parting
+    split: Split
+    reads: tuple[int, int] | None
+
+
+def _ignores_exited(instr: Instr) -> bool:
+    """True if an operation is well defined among the lanes that have not exited.
+
+    PTX ISA, "vote.sync": a thread waits for all *non-exited* threads of the mask. A shuffle too,
+    but its result may come from a lane that is gone; a matrix operation needs all lanes.
+    """
+    return instr.opcode not in _MATRIX and instr.opcode != "shfl"
+
+
+def _fault(instr: Instr, parting: Parting, facts: Facts) -> _Fault | None:
     split = parting.split
-    assert split is not None
-    more = f" (and {len(behind) - 1} more)" if len(behind) > 1 else ""
+    if split is None:
+        return None
+    if not parting.exited or instr.opcode != "shfl":
+        return _Fault(instr, parting, split, None)
+    reads = _read_of_missing(instr, split, facts)
+    return _Fault(instr, parting, split, reads) if reads is not None else None
+
+
+def _read_of_missing(instr: Instr, split: Split, facts: Facts) -> tuple[int, int] | None:
+    """A thread and the missing one of its warp that it shuffles from; None if there is none.
+
+    PTX ISA, "shfl.sync", gives the source lane.
+    """
+    distance, control = (constant_of(facts, instr, at) for at in (2, 3))
+    if distance is None or control is None:
+        return None
+    mode = next(m for m in instr.shape.modifiers if m in ("up", "down", "bfly", "idx"))
+    segment, clamp = control >> 8 & 31, control & 31
+    for thread in split.warp:
+        lane = thread % WARP
+        low = lane & segment
+        high = low | clamp & ~segment
+        source = {
+            "up": lane - (distance & 31),
+            "down": lane + (distance & 31),
+            "bfly": lane ^ (distance & 31),
+            "idx": low | distance & 31 & ~segment,
+        }[mode]
+        in_range = source >= high if mode == "up" else source <= high
+        if in_range and thread - lane + source not in split.warp:
+            return thread, thread - lane + source
+    return None
+
+
+def _hit(faults: list[_Fault]) -> Hit:
+    first, parting, split, reads = faults[0]
+    more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
     related = () if parting.branch is first else (Note("lanes part here", parting.branch),)
     name = ".".join(first.shape.mnemonic.split(".")[:2])
+    if reads is not None:
+        return Hit(
+            f"`{name}`{more} reads from lanes that have left the kernel",
+            first,
+            related,
+            breaks_when=f"{split.describe()}: thread {reads[0]} gets what is left of thread "
+            f"{reads[1]}",
+            severity="warning",
+            key=f"{first.opcode} after an exit",
+        )
     return Hit(
-        f"lanes that `{name}`{more} names are not here",
+        f"lanes that `{name}`{more} names do not come here",
         first,
         related,
-        breaks_when=f"{split.describe()}: lanes of threads {split.first} and {split.second} part",
+        breaks_when=f"{split.describe()}: thread {split.comes} comes, thread {split.stays_away} of "
+        "its warp does not",
         key=f"divergent {first.opcode}",
     )
 
@@ -272,21 +344,21 @@ def _proved(assumes: tuple[str, ...]) -> Verdict:
 
 
 def _verdict(
-    known: dict[Instr, list[tuple[Instr, Parting]]],
+    known: dict[Instr, list[_Fault]],
     doubts: list[tuple[Instr, Parting]],
     masked: int,
     convergence: Convergence,
     facts: Facts,
 ) -> Verdict:
     if known:
-        first = next(iter(known.values()))[0][0]
+        first = next(iter(known.values()))[0].instr
         return Verdict("refuted", "lanes that a warp operation names are not there", first)
     if doubts:
         instr, parting = doubts[0]
         line = facts.module.source.position(parting.branch.offset).line
         reason = f"whether the lanes of a warp part at line {line} is not known"
         source = parting.source
-        if source is not None and source.opcode in ("ld", "ldu", "atom"):
+        if source is not None and source.opcode in LOADS:
             at = facts.module.source.position(source.offset).line
             reason += f": it depends on a value from memory (line {at})"
         return Verdict("open", reason, instr)

@@ -6,25 +6,33 @@ Three answers: they do; they do not, with a launch that shows it; or it may be t
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 from ptxlint.cfg.build import CfgAnalysis
 from ptxlint.cfg.control_dependence import AbortFreeControlDependenceAnalysis, ControlDependence
-from ptxlint.cfg.dominance import NONE, AbortFreePostDominatorsAnalysis, DominatorTree
+from ptxlint.cfg.dominance import (
+    NONE,
+    AbortFreePostDominatorsAnalysis,
+    DominatorsAnalysis,
+    DominatorTree,
+)
 from ptxlint.cfg.graph import EXIT, Cfg
 from ptxlint.cfg.loops import LoopForest, LoopsAnalysis
 from ptxlint.dataflow.lane_bits import Level
 from ptxlint.dataflow.ssa import SsaAnalysis
 from ptxlint.dataflow.ssa_values import RESULT, Ssa
 from ptxlint.dataflow.thread_expression import ThreadExpression, thread_expression
-from ptxlint.dataflow.thread_split import Split, find_split
+from ptxlint.dataflow.thread_split import Conditions, Split, find_split
 from ptxlint.dataflow.uniformity import Uniformity, UniformityAnalysis
 from ptxlint.facts import Analysis, Facts
 from ptxlint.ir.instruction import Instr
 from ptxlint.ir.operand import Register
 from ptxlint.ir.pattern import fold
 
-FULL_MASK = 0xFFFFFFFF
+FULL_MASK: Final = 0xFFFFFFFF
+_SEARCHES: Final = 40
+"""Searches for a launch that may come to nothing in one function; the rest stays open."""
+LOADS: Final = frozenset({"ld", "ldu", "atom"})
 
 
 class Parting(NamedTuple):
@@ -32,15 +40,16 @@ class Parting(NamedTuple):
 
     `branch` is where they part, the instruction itself if its guard does it. `exited`: those that
     go elsewhere leave the kernel, and do nothing any more after the ways from the branch have met
-    again. `split` is a launch in which they do part;
-    without one, `source` is what the condition was followed to (a load, a merge of ways), None if
-    that is nothing in particular.
+    again. `split` is a launch in which they do part; without one, `source` is what the condition
+    was followed to (a load, a special register), None if that is nothing in particular, and `own`
+    says that it is a load from an address that differs from lane to lane.
     """
 
     branch: Instr
     exited: bool
     split: Split | None
     source: Instr | None
+    own: bool
 
 
 class Convergence:
@@ -51,11 +60,14 @@ class Convergence:
         self._cfg: Cfg = facts.get(CfgAnalysis)
         self._ssa: Ssa = facts.get(SsaAnalysis)
         self._loops: LoopForest = facts.get(LoopsAnalysis)
+        self._dominators: DominatorTree = facts.get(DominatorsAnalysis)
         self._control: ControlDependence = facts.get(AbortFreeControlDependenceAnalysis)
         self._post_dominators: DominatorTree = facts.get(AbortFreePostDominatorsAnalysis)
         self._uniformity: Uniformity = facts.get(UniformityAnalysis)
         self.assumes = self._uniformity.assumes
-        self._known: dict[tuple[int, bool, int], tuple[Split | None, Instr | None]] = {}
+        self._expressions: dict[int, ThreadExpression | None] = {}
+        self._splits: dict[tuple[int, int, int, Level, int], Split | None] = {}
+        self._failures = 0
 
     def parting(self, instr: Instr, together: Level, mask: int = FULL_MASK) -> Parting | None:
         """Where the threads part of which `together` says how many should act as one.
@@ -63,14 +75,29 @@ class Convergence:
         None if they surely do. With WARP only the lanes of `mask` count.
         """
         reach = self._uniformity.block_divergence(self._cfg.block_of[instr.index])
-        lanes = together is Level.WARP
+        exited = False
         if self._uniformity.guard_uniformity(instr) > together:
-            return self._judge(instr, False, lanes, mask)
-        if reach.level > together and reach.branch is not None:
-            return self._judge(reach.branch, False, lanes, mask)
-        if reach.exit_level > together and reach.exit_branch is not None:
-            return self._judge(reach.exit_branch, self._leaves(reach.exit_branch), lanes, mask)
-        return None
+            branch = instr
+        elif reach.level > together and reach.branch is not None:
+            branch = reach.branch
+        elif reach.exit_level > together and reach.exit_branch is not None:
+            branch = reach.exit_branch
+            exited = self._leaves(branch)
+        else:
+            return None
+        guard = instr.index if instr.guard is not None else -1
+        key = (self._cfg.block_of[instr.index], guard, branch.index, together, mask)
+        if key not in self._splits:
+            searching = self._failures < _SEARCHES
+            found = self._find(instr, branch, together, mask) if searching else None
+            self._failures += found is None
+            self._splits[key] = found
+        split = self._splits[key]
+        if split is not None:
+            return Parting(branch, exited, split, None, False)
+        source = self._source(branch)
+        own = source is not None and self._reads_own_address(source)
+        return Parting(branch, exited, None, source, own)
 
     def level(self, instr: Instr) -> Level:
         """The largest set of threads that reaches an instruction as a whole or not at all.
@@ -79,12 +106,6 @@ class Convergence:
         """
         reach = self._uniformity.block_divergence(self._cfg.block_of[instr.index])
         return max(reach.level, self._uniformity.guard_uniformity(instr))
-
-    def _judge(self, branch: Instr, exited: bool, lanes: bool, mask: int) -> Parting:
-        key = (branch.index, lanes, mask)
-        if key not in self._known:
-            self._known[key] = self._find(branch, lanes, mask)
-        return Parting(branch, exited, *self._known[key])
 
     def _leaves(self, branch: Instr) -> bool:
         """True if nothing but the end of the kernel stands where the ways from a branch meet."""
@@ -97,15 +118,68 @@ class Convergence:
             join = self._post_dominators.idom[join]
         return True
 
-    def _find(self, branch: Instr, lanes: bool, mask: int) -> tuple[Split | None, Instr | None]:
+    def _source(self, branch: Instr) -> Instr | None:
+        """What makes a branch's condition differ: a value from memory, else where it starts."""
         values = self._ssa.use_values[branch.index]
-        if not values:
-            return None, None
-        found = thread_expression(self._ssa, self._loops, values[0])
-        if isinstance(found, ThreadExpression):
-            return find_split(found, self._facts, lanes=lanes, mask=mask), None
-        reasons = self._uniformity.explain(values[0])
-        return None, reasons[-1] if reasons else found
+        reasons = self._uniformity.explain(values[0]) if values else []
+        loads = (r for r in reasons if r.opcode in LOADS and r.shape.space != "param")
+        return next(loads, reasons[-1] if reasons else None)
+
+    def _reads_own_address(self, source: Instr) -> bool:
+        """True for a load whose address differs from lane to lane."""
+        if source.opcode not in ("ld", "ldu") or source.guard is not None:
+            return False
+        level_of = self._uniformity.use_uniformity
+        return any(level_of(source, use) is Level.THREAD for use in range(len(source.uses)))
+
+    def _find(self, instr: Instr, branch: Instr, together: Level, mask: int) -> Split | None:
+        """A launch in which a thread comes to an instruction and one that should does not."""
+        conditions = self._conditions(instr, branch, together)
+        if conditions is None:
+            return None
+        return find_split(conditions, self._facts, lanes=together is Level.WARP, mask=mask)
+
+    def _conditions(self, instr: Instr, branch: Instr, together: Level) -> Conditions | None:
+        """What a thread must fulfil to come to an instruction by way of a branch.
+
+        Left out is what is decided after the instruction, for the next round of a loop, and what
+        the threads in question decide alike by a value that is not followed. None if something
+        else is not followed.
+        """
+        cfg = self._cfg
+        home = cfg.block_of[instr.index]
+        ways: dict[int, list[int]] = {}
+        for dependence in self._control.closure(home):
+            ways.setdefault(dependence.branch, []).append(dependence.target)
+        conditions: Conditions = []
+        for at, targets in ways.items():
+            end = cfg.terminator(at)
+            if end is None:
+                continue
+            if end is not branch and self._dominators.strictly_dominates(home, at):
+                continue
+            before = end is branch or self._dominators.dominates(at, home)
+            decided = before and len(targets) == 1
+            condition = cfg.edge_condition(at, targets[0]) if decided else None
+            followed = condition is not None and self._add(conditions, end, condition[1])
+            if not followed and self._uniformity.branch_uniformity(end) > together:
+                return None
+        guarded = self._uniformity.guard_uniformity(instr) > together
+        if guarded and not self._add(conditions, instr, instr.shape.guard == "@"):
+            return None
+        return conditions or None
+
+    def _add(self, conditions: Conditions, guarded: Instr, wanted: bool) -> bool:
+        """Add that the guard of an instruction has a value; False if it is not followed."""
+        at = guarded.index
+        if at not in self._expressions:
+            value = self._ssa.use_values[at][0]
+            self._expressions[at] = thread_expression(self._ssa, self._loops, value)
+        expression = self._expressions[at]
+        if expression is None:
+            return False
+        conditions.append((expression, int(wanted)))
+        return True
 
     def other_ways(self, branch: Instr, instr: Instr) -> Iterable[int]:
         """The blocks that only threads reach which go elsewhere than to `instr` at a branch."""
@@ -141,6 +215,7 @@ class ConvergenceAnalysis(Analysis[Convergence]):
         CfgAnalysis,
         SsaAnalysis,
         LoopsAnalysis,
+        DominatorsAnalysis,
         AbortFreePostDominatorsAnalysis,
         AbortFreeControlDependenceAnalysis,
         UniformityAnalysis,

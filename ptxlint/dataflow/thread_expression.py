@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple, TypeAlias
 
 from ptxlint.cfg.loops import LoopForest
-from ptxlint.dataflow.ssa_values import INSERT, MERGE, PHI, RESULT, Ssa
+from ptxlint.dataflow.ssa_values import MERGE, PHI, RESULT, Ssa
 from ptxlint.ir.instruction import Instr
 from ptxlint.ir.operand import (
     Address,
@@ -50,10 +50,6 @@ class _Node(NamedTuple):
     constant: int = 0
 
 
-Stuck: TypeAlias = "Instr | None"
-"""The instruction that makes no expression, None for a value that no instruction makes."""
-
-
 class ThreadExpression:
     """A value that each thread can compute from its index and the kernel's parameters."""
 
@@ -71,6 +67,10 @@ class ThreadExpression:
         """True if it does not ask for `%tid.y`, `%tid.z`, nor for the extents along y and z."""
         deeper = ("%tid.y", "%tid.z", "%ntid.y", "%ntid.z")
         return not any(register in deeper for register in self.registers)
+
+    def is_per_thread(self) -> bool:
+        """True if it asks for something that differs between the threads of a CTA."""
+        return any(r.startswith("%tid") or r == "%laneid" for r in self.registers)
 
     def value(self, launch: Launch, thread: int) -> int:
         """The value in the thread with this linear index; as an unsigned number."""
@@ -108,20 +108,16 @@ _SPECIAL: Final[dict[str, Callable[[Launch, int], int]]] = {
 }
 
 
-class _StuckError(Exception):
+class _NotFollowedError(Exception):
     """Raised where a value is reached that makes no expression."""
 
-    def __init__(self, at: Stuck) -> None:
-        super().__init__()
-        self.at = at
 
-
-def thread_expression(ssa: Ssa, loops: LoopForest, value: int) -> ThreadExpression | Stuck:
-    """A value as an expression, or the instruction that stands in the way."""
+def thread_expression(ssa: Ssa, loops: LoopForest, value: int) -> ThreadExpression | None:
+    """A value as an expression; None if it depends on something that is not followed."""
     try:
         return ThreadExpression(_Builder(ssa, loops).build(value))
-    except _StuckError as stuck:
-        return stuck.at
+    except _NotFollowedError:
+        return None
 
 
 class _Builder:
@@ -138,7 +134,7 @@ class _Builder:
     def build(self, value: int) -> list[_Node]:
         """The nodes; the value asked for is the last."""
         if not self._ssa.cfg.function.is_kernel:
-            raise _StuckError(None)
+            raise _NotFollowedError
         self._visit(value, 0)
         return self._nodes
 
@@ -152,7 +148,7 @@ class _Builder:
         if place is not None:
             return place
         if depth > _LIMIT or len(self._nodes) > _LIMIT:
-            raise _StuckError(None)
+            raise _NotFollowedError
         kind = self._ssa.kind[value]
         if kind == PHI:
             place = self._visit(self._first_round(value), depth + 1)
@@ -162,8 +158,7 @@ class _Builder:
         elif kind == RESULT:
             place = self._result(value, depth)
         else:
-            at = self._ssa.instr[value]
-            raise _StuckError(self._instrs[at] if kind == INSERT and at >= 0 else None)
+            raise _NotFollowedError
         self._place[value] = place
         return place
 
@@ -178,7 +173,7 @@ class _Builder:
             if loop is None or not self._loops.contains(loop, source)
         }
         if len(entering) != 1:
-            raise _StuckError(None)
+            raise _NotFollowedError
         return entering.pop()
 
     def _result(self, value: int, depth: int) -> int:
@@ -188,7 +183,7 @@ class _Builder:
             return self._parameter(instr)
         compute = _operation(instr, self._ssa.result[value])
         if compute is None:
-            raise _StuckError(instr)
+            raise _NotFollowedError
         operands = [self._operand(o, instr, depth) for o in instr.operands[1:]]
         return self._add(_Node(compute, tuple(operands)))
 
@@ -204,7 +199,7 @@ class _Builder:
             or not isinstance(instr.operands[0], Register)
             or shape.type in FLOATS
         ):
-            raise _StuckError(instr)
+            raise _NotFollowedError
         offset = f"+{address.offset}" if address.offset else ""
         leaf = self._add(_Node(None, (), address.base.name + offset))
         return self._add(_Node(_extension(shape.type, instr.operands[0].type), (leaf,)))
@@ -222,7 +217,7 @@ class _Builder:
             return self._add(_Node(lambda p: p ^ 1, (inner,)))
         constant = fold(operand)
         if constant is None:
-            raise _StuckError(instr)
+            raise _NotFollowedError
         return self._add(_Node(None, (), "", constant))
 
 

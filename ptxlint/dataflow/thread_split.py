@@ -1,33 +1,40 @@
-"""Whether a value is sure to differ between threads that should act together.
+"""Whether threads that should act together are sure to part.
 
-Uniformity analysis tells what *may* differ. Here a launch is looked for in which it does: for
-every CTA size that the kernel allows, values of the parameters with which two threads of a CTA,
-or two lanes of a warp, compute different values. What depends on memory is never sure.
+Uniformity analysis tells which conditions *may* differ. Here a launch is looked for in which they
+do: for every CTA size that the kernel allows, values of the parameters with which one thread comes
+to a place and another one of its CTA, or of its warp, does not. What depends on memory is never
+sure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Final, NamedTuple
+from collections.abc import Iterator
+from typing import Final, NamedTuple, TypeAlias
 
 from ptxlint.dataflow.thread_expression import WARP, Launch, ThreadExpression
 from ptxlint.facts import Facts
 
+Conditions: TypeAlias = "list[tuple[ThreadExpression, int]]"
+"""What must hold for a thread to come to a place: expressions and the values they must have."""
+
 _SIZES: Final = (32, 64, 128, 256, 512, 1024)
+_USUAL: Final = 128
 _LARGE: Final = 1 << 20
 
 
 class Split(NamedTuple):
-    """Two threads of one CTA, by linear index, in which a value differs.
+    """A launch in which one thread comes to a place and another does not.
 
     The launch is one CTA of `threads` threads with these parameter values; without any, all
-    launches do.
+    launches do. Threads are linear indices.
     """
 
     threads: int
     values: dict[str, int]
-    first: int
-    second: int
+    comes: int
+    stays_away: int
+    warp: tuple[int, ...]
+    """The threads of the first one's warp that come."""
 
     def describe(self) -> str:
         """The launch in words: `n = 65 in a CTA of 128 threads`."""
@@ -37,25 +44,24 @@ class Split(NamedTuple):
 
 
 def find_split(
-    expression: ThreadExpression, facts: Facts, *, lanes: bool, mask: int = 0xFFFFFFFF
+    conditions: Conditions, facts: Facts, *, lanes: bool, mask: int = 0xFFFFFFFF
 ) -> Split | None:
-    """A launch in which the value differs within a CTA, or with `lanes` within one warp.
+    """A launch in which threads of a CTA part, or with `lanes` those of one warp.
 
     `mask` says which lanes of each warp count. None if for some allowed CTA size there may be no
     such launch, or the shape of the CTA decides and is not known.
     """
-    shapes = _shapes(expression, facts)
     found: Split | None = None
-    for extents in shapes:
-        split = _split_at(expression, extents, lanes, mask)
+    for extents in _shapes(conditions, facts):
+        split = _split_at(conditions, extents, lanes, mask)
         if split is None:
             return None
-        if found is None or split.threads == 128:
+        if found is None or split.threads == _USUAL:
             found = split
     return found
 
 
-def _shapes(expression: ThreadExpression, facts: Facts) -> list[tuple[int, int, int]]:
+def _shapes(conditions: Conditions, facts: Facts) -> list[tuple[int, int, int]]:
     """The CTA shapes to consider: the one that is fixed, else all usual sizes along x."""
     fixed = facts.function.directives.get("reqntid")
     if fixed:
@@ -64,23 +70,31 @@ def _shapes(expression: ThreadExpression, facts: Facts) -> list[tuple[int, int, 
     metadata = facts.metadata
     if metadata is not None and metadata.num_warps:
         return [(WARP * metadata.num_warps, 1, 1)]
-    if not expression.is_linear():
+    if not all(expression.is_linear() for expression, _ in conditions):
         return []
     most = facts.max_threads() or _SIZES[-1]
     return [(size, 1, 1) for size in _SIZES if size <= most]
 
 
 def _split_at(
-    expression: ThreadExpression, extents: tuple[int, int, int], lanes: bool, mask: int
+    conditions: Conditions, extents: tuple[int, int, int], lanes: bool, mask: int
 ) -> Split | None:
     threads = extents[0] * extents[1] * extents[2]
     groups = list(_groups(threads, lanes, mask))
-    for values in _assignments(expression.parameters, threads):
+    names = list(dict.fromkeys(name for e, _ in conditions for name in e.parameters))
+    shared = [pair for pair in conditions if not pair[0].is_per_thread()]
+    own = [pair for pair in conditions if pair[0].is_per_thread()]
+    for values in _assignments(names, threads):
         launch = Launch(extents, values)
+        if not own or not _comes(shared, launch, 0):
+            continue
         for group in groups:
-            found = _difference(lambda t: expression.value(launch, t), group)  # noqa: B023
-            if found is not None:
-                return Split(threads, values, *found)
+            parted = _part(own, launch, group)
+            if parted is not None:
+                start = parted[0] // WARP * WARP
+                warp = range(start, min(start + WARP, threads))
+                coming = tuple(t for t in warp if _comes(own, launch, t))
+                return Split(threads, values, *parted, coming)
     return None
 
 
@@ -96,7 +110,7 @@ def _groups(threads: int, lanes: bool, mask: int) -> Iterator[list[int]]:
         yield list(every)
 
 
-def _assignments(parameters: tuple[str, ...], threads: int) -> Iterator[dict[str, int]]:
+def _assignments(parameters: list[str], threads: int) -> Iterator[dict[str, int]]:
     """Values of the parameters to try; few, since most conditions split at the first."""
     if not parameters:
         yield {}
@@ -112,11 +126,18 @@ def _assignments(parameters: tuple[str, ...], threads: int) -> Iterator[dict[str
                     yield {**dict.fromkeys(parameters, rest), name: value}
 
 
-def _difference(value: Callable[[int], int], group: list[int]) -> tuple[int, int] | None:
-    if not group:
-        return None
-    first = value(group[0])
-    for thread in group[1:]:
-        if value(thread) != first:
-            return group[0], thread
+def _comes(conditions: Conditions, launch: Launch, thread: int) -> bool:
+    return all(expression.value(launch, thread) == wanted for expression, wanted in conditions)
+
+
+def _part(conditions: Conditions, launch: Launch, group: list[int]) -> tuple[int, int] | None:
+    """A thread of the group that comes and one that does not."""
+    comes = stays_away = -1
+    for thread in group:
+        if _comes(conditions, launch, thread):
+            comes = thread
+        else:
+            stays_away = thread
+        if comes >= 0 and stays_away >= 0:
+            return comes, stays_away
     return None
