@@ -119,8 +119,10 @@ class _Verifier:
         inner: dict[str, set[str]] = {}
         for variable in function.variables:
             inner.setdefault(variable.name, set()).add(variable.space)
-        for variable in (*function.params, *function.returns):
+        for variable in function.params:
             inner.setdefault(variable.name, set()).add(owner)
+        for variable in function.returns:
+            inner.setdefault(variable.name, set()).add("result")
         for name, found in inner.items():
             if len(found) == 1 and spaces.get(name) in (None, *found):
                 spaces[name] = found.pop()
@@ -169,7 +171,9 @@ class _Verifier:
         self._add(instr.offset, message, _similar(opcode), "unknown-opcode", note)
 
 
-_UNDOCUMENTED: Final = frozenset({"p2r", "r2p", "cctl", "cctlu", "scatter", "gather"})
+_UNDOCUMENTED: Final = frozenset(
+    "p2r r2p cctl cctlu scatter gather spmetadata genmetadata setmaxreg setsmemsize".split()
+)
 """Opcodes that assemblers know and the ISA does not describe."""
 
 

@@ -118,14 +118,14 @@ def check_module(module: Module) -> Iterator[Problem]:
         if before is not function and _signature(before) != _signature(function):
             message = f"`{function.name}` is declared with other parameters above"
             yield Problem(function.offset, message, "make both alike", "structure")
-        for variable in function.variables:
+        for variable in (*function.params, *function.returns, *function.variables):
             yield from _variable_faults(variable, variable.offset)
 
 
 def _signature(function: Function) -> tuple[object, ...]:
     """What must agree between declarations; names may differ."""
     sides = (function.params, function.returns)
-    return tuple(tuple((v.type, v.dims, v.vector) for v in side) for side in sides)
+    return tuple(tuple((v.space, v.type, v.dims, v.vector) for v in side) for side in sides)
 
 
 def _header_faults(function: Function, text: str) -> Iterator[Problem]:
@@ -150,31 +150,38 @@ def _variable_faults(variable: Variable, offset: int) -> Iterator[Problem]:
         message = f"a .{variable.space} variable cannot be initialised"
         yield Problem(offset, message, "store to it in the kernel", "operand")
         return
-    yield from _initialiser_faults(variable, value, offset)
+    if variable.type.endswith("ref"):
+        return  # textures, samplers and surfaces have fields
+    fault = _initialiser_fault(variable, value, variable.dims)
+    if fault:
+        yield Problem(offset, fault, "", "type")
 
 
-def _initialiser_faults(variable: Variable, value: Operand, offset: int) -> Iterator[Problem]:
-    extents = tuple(variable.dims)
-    if variable.vector == 1 and isinstance(value, Vector) and len(extents) == 1:
-        extent = extents[0]
+def _initialiser_fault(variable: Variable, value: Operand, dims: tuple[int | None, ...]) -> str:
+    """Why a value does not do for a variable of these extents; "" if it does."""
+    if dims or (variable.vector > 1 and isinstance(value, Vector)):
+        if not isinstance(value, Vector):
+            return "an array is initialised with `{…}`"
+        extent = dims[0] if dims else variable.vector
         if extent is not None and len(value.elements) > extent:
-            message = f"{len(value.elements)} values for {extent} elements"
-            yield Problem(offset, message, "", "operand")
-            return
-    wanted = "float" if variable.type in ("f32", "f64") else "integer"
-    if variable.type[0] not in "usbf" or variable.type in ("f16", "f16x2"):
-        return
-    for leaf in _leaves(value):
-        if (leaf.kind == "int") == (wanted == "float"):
-            message = f"`{leaf.text}` is no {wanted} value for a .{variable.type} variable"
-            yield Problem(offset, message, "", "type")
-            return
+            return f"{len(value.elements)} values for {extent} elements"
+        if not dims:
+            return ""
+        inner = (_initialiser_fault(variable, e, dims[1:]) for e in value.elements)
+        return next(filter(None, inner), "")
+    if isinstance(value, Vector):
+        return "`{…}` stands where a single value is needed"
+    return _value_fault(variable.type, value)
 
 
-def _leaves(value: Operand) -> Iterator[Immediate]:
-    """The literals that stand as values of their own, not inside an expression."""
-    if isinstance(value, Immediate):
-        yield value
-    elif isinstance(value, Vector):
-        for element in value.elements:
-            yield from _leaves(element)
+def _value_fault(type_name: str, value: Operand) -> str:
+    """Bit types take any literal (measured); symbols and expressions are not looked at."""
+    if type_name in ("f16", "f16x2"):
+        return f"a .{type_name} variable takes no initial value"
+    if not isinstance(value, Immediate):
+        return ""
+    if type_name in ("f32", "f64") and value.kind == "int":
+        return f"`{value.text}` is no float value for a .{type_name} variable"
+    if type_name[0] in "us" and type_name[1:].isdigit() and value.kind != "int":
+        return f"`{value.text}` is no integer value for a .{type_name} variable"
+    return ""

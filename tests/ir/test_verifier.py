@@ -293,6 +293,15 @@ def test_calls(call: str, message: str) -> None:
         (".global .u32 g = 1.0;", "`1.0` is no integer value for a .u32 variable"),
         (".global .u32 g[2] = {1, 2, 3};", "3 values for 2 elements"),
         (".global .u32 g[4] = {1, 2, 3};", ""),
+        (".global .u32 g[2][2] = {{1, 2, 3}, {3}};", "3 values for 2 elements"),
+        (".global .u32 g[2][2] = {{1, 2}, {3}};", ""),
+        (".global .v2 .f32 g[2] = {{1.0, 2.0}, {3.0, 4.0}};", ""),
+        (".global .u32 g[3] = 1;", "an array is initialised with `{…}`"),
+        (".global .u32 g = {1};", "`{…}` stands where a single value is needed"),
+        (".global .b32 g[2] = {1.0, 0f3F800000};", ""),
+        (".global .b64 g = 0d3FF0000000000000;", ""),
+        (".global .f16 g = 1;", "a .f16 variable takes no initial value"),
+        (".const .f32 g[2] = {-1.5, 1.0+2.0};", ""),
         (".global .u64 g[2] = {generic(h), 1};", ""),
         (".shared .u32 g = 1;", "a .shared variable cannot be initialised"),
         (".func f(.param .b32 a);\n.func f(.param .b64 a) { ret; }", "`f` is declared with other"),
@@ -320,6 +329,18 @@ def test_spaces_of_variables() -> None:
         "ld.global.u32 %r1, s[1];",
     ):
         assert len(messages(inner + statement, head)) == 1, statement
+
+
+def test_parameters_and_results_of_functions() -> None:
+    inner = "{ .reg .b32 r; %s }\n"
+    head = HEAD + ".func (.param .b32 q) f(.param .b32 a) "
+    for statement, count in (
+        ("st.param.b32 [q], r;", 0),
+        ("ld.param.b32 r, [a];", 0),
+        ("st.param.b32 [a], r;", 1),
+        ("ld.param.b32 r, [q];", 1),
+    ):
+        assert len(errors(parse(head + inner % statement))) == count, statement
 
 
 def test_a_name_of_several_spaces_is_left_alone() -> None:
