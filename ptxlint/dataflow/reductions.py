@@ -1,0 +1,510 @@
+"""Reductions: trees of one associative operator over a thread's values, lanes, warps, iterations.
+
+A tree is found from its root downwards. Its nodes are the operator itself, the combination of a
+value with what `shfl.sync` brings from another lane, `redux.sync`, a value that was stored to
+shared memory before a barrier and is loaded behind it, joins, and accumulators that a loop carries.
+What none of these explains is a leaf. A product that `fma` adds is a leaf too.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Final, NamedTuple
+
+from ptxlint.cfg.loops import LoopForest, LoopsAnalysis
+from ptxlint.dataflow.ssa import SsaAnalysis
+from ptxlint.dataflow.ssa_values import PHI, RESULT, Ssa
+from ptxlint.facts import Analysis, Facts
+from ptxlint.ir.instruction import Instr
+from ptxlint.ir.operand import Operand, Register, Vector
+from ptxlint.ir.pattern import fold
+
+WHOLE: Final = -1
+"""The part of a value that is no half of a packed register."""
+ALL_LANES: Final = 31
+_MAX_NODES: Final = 20_000
+"""A tree with more nodes is cut off; what is left are leaves."""
+_OPERATORS: Final = {"add": "add", "fma": "add", "max": "max", "min": "min", "mul": "mul"}
+_PACKED: Final = frozenset({"f16x2", "bf16x2", "f32x2"})
+_MOVES: Final = frozenset({"mov", "cvt"})
+_CONTRACTIONS: Final = frozenset({"mma", "wgmma", "tcgen05", "wmma"})
+
+
+class Node(NamedTuple):
+    """An SSA value, or one half (0 low, 1 high) of a packed one."""
+
+    value: int
+    part: int = WHOLE
+
+
+class Leaf(NamedTuple):
+    """What goes into a reduction: a node, or the product of the `fma` at `product`.
+
+    `init` is true for what an accumulator holds before its loop.
+    """
+
+    node: Node
+    product: Instr | None = None
+    init: bool = False
+
+
+class Reduction(NamedTuple):
+    """One combine tree.
+
+    `lanes` are the bits of the lane number over which `shfl` or `redux` combine, `warps` says that
+    warps exchange through shared memory, `loops` are the headers of the loops that carry it.
+    `instrs` are the combining instructions in program order.
+    """
+
+    operator: str
+    type: str
+    leaves: tuple[Leaf, ...]
+    lanes: int
+    warps: bool
+    loops: tuple[int, ...]
+    result: int
+    instrs: tuple[Instr, ...]
+
+    @property
+    def at(self) -> Instr:
+        """The instruction that stands for the reduction: its last one."""
+        return self.instrs[-1]
+
+
+class _Step(NamedTuple):
+    """`combine(source, exchange(source))`; `fused` if the source is the product of an `fma`."""
+
+    source: int
+    exchange: Instr
+    combine: Instr
+    lanes: int
+    fused: bool
+
+
+class Reductions:
+    """The reductions of a function, in the order of their last instruction."""
+
+    def __init__(self, facts: Facts) -> None:
+        self.ssa: Ssa = facts.get(SsaAnalysis)
+        self._loops: LoopForest = facts.get(LoopsAnalysis)
+        self._instrs = facts.function.instrs
+        self._steps: dict[int, _Step] = {}
+        """By the combined value."""
+        self.exchanges: list[Instr] = []
+        """Every `shfl` and `redux` in reachable code."""
+        self.recognised: set[int] = set()
+        """The exchanges that are part of a reduction."""
+        self.contractions = [i for i in self._reachable() if i.opcode in _CONTRACTIONS]
+        self._find_steps()
+        self.all: list[Reduction] = []
+        self.members: dict[int, int] = {}
+        """The combining instructions, to the number of their reduction."""
+        self._find_trees()
+
+    def _reachable(self) -> list[Instr]:
+        cfg = self.ssa.cfg
+        return [
+            self._instrs[at]
+            for b in sorted(cfg.rpo)
+            for at in range(cfg.blocks[b].start, cfg.blocks[b].end)
+        ]
+
+    # Values -----------------------------------------------------------------------------------
+    def definition(self, value: int) -> Instr | None:
+        """The instruction whose result a value is."""
+        if self.ssa.kind[value] != RESULT:
+            return None
+        return self._instrs[self.ssa.instr[value]]
+
+    def read(self, instr: Instr, operand: Operand) -> int | None:
+        """The resolved value of a register operand; None for anything else."""
+        if not isinstance(operand, Register):
+            return None
+        uses = self.ssa.use_values[instr.index]
+        return self.ssa.resolve(uses[instr.uses.index(operand)])
+
+    def origin(self, value: int) -> int:
+        """The value behind moves and changes of width between 16 and 32 bits."""
+        value = self.ssa.resolve(value)
+        for _ in range(8):
+            instr = self.definition(value)
+            if instr is None or not _is_move(instr):
+                return value
+            source = self.read(instr, instr.operands[1])
+            if source is None:
+                return value
+            value = source
+        return value
+
+    def node(self, node: Node) -> Node:
+        """The node behind moves, packing and unpacking."""
+        value, part = self.ssa.resolve(node.value), node.part
+        for _ in range(16):
+            instr = self.definition(value)
+            if instr is None or instr.opcode != "mov":
+                break
+            source, target = instr.operands[-1], instr.operands[0]
+            inner: int | None = None
+            if part != WHOLE and isinstance(source, Vector) and len(source.elements) == 2:
+                inner, part = self.read(instr, source.elements[part]), WHOLE
+            elif part == WHOLE and isinstance(target, Vector) and len(target.elements) == 2:
+                inner = self.read(instr, source)
+                part = _position(instr, target, self.ssa.register[value])
+            if inner is None:
+                return Node(value, node.part if part == WHOLE else part)
+            value = inner
+        return Node(value, part)
+
+    # Steps ------------------------------------------------------------------------------------
+    def _find_steps(self) -> None:
+        for instr in self._reachable():
+            if instr.opcode == "redux":
+                self.exchanges.append(instr)
+                source = self.read(instr, instr.operands[1])
+                if source is not None and instr.shape.modifiers[1] in ("add", "max", "min"):
+                    result = self.ssa.def_values[instr.index][0]
+                    self._steps[self.ssa.resolve(result)] = _Step(
+                        source, instr, instr, ALL_LANES, False
+                    )
+            elif instr.opcode == "shfl":
+                self.exchanges.append(instr)
+                self._find_combine(instr)
+
+    def _find_combine(self, shfl: Instr) -> None:
+        lanes = exchanged_lanes(shfl)
+        source = self.read(shfl, shfl.operands[1])
+        if not lanes or source is None or shfl.guard is not None:
+            return
+        source = self.origin(source)
+        for reader in self._readers(self.ssa.def_values[shfl.index][0]):
+            step = self._combination(shfl, reader, source, lanes)
+            if step is not None:
+                result = self.ssa.def_values[reader.index][0]
+                self._steps[self.ssa.resolve(result)] = step
+
+    def _readers(self, value: int) -> list[Instr]:
+        """The instructions that read a value, moves looked through."""
+        out: list[Instr] = []
+        work = [value]
+        for _ in range(32):
+            if not work:
+                break
+            for reader in self.ssa.instr_users(work.pop()):
+                if _is_move(reader) and len(reader.defs) == 1:
+                    work.append(self.ssa.def_values[reader.index][0])
+                else:
+                    out.append(reader)
+        return out
+
+    def _combination(self, shfl: Instr, reader: Instr, source: int, lanes: int) -> _Step | None:
+        if operator_of(reader) is None or len(reader.defs) != 1 or reader.guard is not None:
+            return None
+        other = self.ssa.resolve(self.ssa.def_values[shfl.index][0])
+        values = [self.read(reader, o) for o in reader.operands[1:]]
+        origins = [None if v is None else self.origin(v) for v in values]
+        if reader.opcode == "fma":
+            made = self.definition(source)
+            if origins[2] != other or made is None or made.opcode != "mul":
+                return None
+            factors = sorted(str(self.read(made, o)) for o in made.operands[1:3])
+            if factors != sorted(map(str, values[:2])):
+                return None
+            return _Step(source, shfl, reader, lanes, True)
+        if len(origins) == 2 and sorted(map(str, origins)) == sorted(map(str, (source, other))):
+            return _Step(source, shfl, reader, lanes, False)
+        return None
+
+    # Trees ------------------------------------------------------------------------------------
+    def _find_trees(self) -> None:
+        roots = sorted(self._steps, key=lambda v: -self._steps[v].combine.index)
+        consumed: set[int] = set()
+        for value in roots:
+            if value not in consumed:
+                self._grow(value, consumed)
+        for block in sorted(self.ssa.phis, reverse=True):
+            for phi in self.ssa.phis[block]:
+                if phi not in consumed and self.accumulates(phi):
+                    self._grow(phi, consumed)
+        self.all.sort(key=lambda r: r.at.index)
+        for number, reduction in enumerate(self.all):
+            for instr in reduction.instrs:
+                self.members[instr.index] = number
+
+    def accumulates(self, phi: int) -> str | None:
+        """The operator with which a loop carries a floating-point phi, None if it does not."""
+        ssa = self.ssa
+        loop = self._loops.with_header(ssa.phi_block[phi])
+        if loop is None:
+            return None
+        for source, latch in zip(
+            ssa.phi_sources(ssa.phi_block[phi]), ssa.operands[phi], strict=True
+        ):
+            if source < 0 or not self._loops.contains(loop, source):
+                continue
+            instr = self.definition(ssa.resolve(latch))
+            found = None if instr is None else operator_of(instr)
+            if instr is None or found is None or instr.shape.type[0] in "su":
+                return None
+            return found if self._reaches(ssa.resolve(latch), phi, found) else None
+        return None
+
+    def _reaches(self, latch: int, phi: int, operator: str) -> bool:
+        """True if the phi is an operand of the operator's chain at its loop's end."""
+        work, seen = [latch], {latch}
+        for _ in range(256):
+            if not work:
+                break
+            instr = self.definition(work.pop())
+            if instr is None or operator_of(instr) != operator:
+                continue
+            operands = instr.operands[3:] if instr.opcode == "fma" else instr.operands[1:]
+            for operand in operands:
+                value = self.read(instr, operand)
+                if value == phi:
+                    return True
+                if value is not None and value not in seen:
+                    seen.add(value)
+                    work.append(value)
+        return False
+
+    def _grow(self, root: int, consumed: set[int]) -> None:
+        step = self._steps.get(root)
+        first = step.combine if step is not None else None
+        operator = _step_operator(first) if first is not None else self.accumulates(root)
+        if operator is None:
+            return
+        tree = _Tree(self, operator, consumed)
+        tree.grow(Node(root))
+        if not tree.instrs:
+            return
+        instrs = tuple(self._instrs[at] for at in sorted(tree.instrs))
+        kind = first.shape.type if first is not None else instrs[-1].shape.type
+        self.all.append(
+            Reduction(
+                operator, kind, tuple(tree.leaves), tree.lanes, tree.warps,
+                tuple(sorted(tree.loops)), root, instrs,
+            )
+        )  # fmt: skip
+
+    def step(self, value: int) -> _Step | None:
+        """The exchange between lanes that made a value."""
+        return self._steps.get(value)
+
+    def stored_before(self, value: int) -> list[int]:
+        """What was stored to shared memory right before the barrier before a shared load.
+
+        The values at the load's own place in a vector where stores and load have the same width.
+        """
+        load = self.definition(value)
+        if load is None or load.opcode != "ld" or load.shape.space != "shared":
+            return []
+        cfg = self.ssa.cfg
+        block = cfg.blocks[cfg.block_of[load.index]]
+        target = load.operands[0]
+        place = -1
+        if isinstance(target, Vector):
+            place = _position(load, target, self.ssa.register[value])
+        barrier = False
+        stores: list[Instr] = []
+        for at in range(load.index - 1, block.start - 1, -1):
+            instr = self._instrs[at]
+            if instr.opcode in ("bar", "barrier") and "warp" not in instr.shape.modifiers:
+                if stores:
+                    break
+                barrier = True
+            elif instr.opcode in ("st", "stmatrix") and instr.shape.space == "shared":
+                if not barrier or instr.opcode != "st":
+                    return []
+                stores.append(instr)
+        out = []
+        for store in stores:
+            data = store.operands[1]
+            wanted: tuple[Operand, ...] = (data,)
+            if isinstance(data, Vector):
+                same = isinstance(target, Vector) and len(target.elements) == len(data.elements)
+                wanted = (data.elements[place],) if same else data.elements
+            for operand in wanted:
+                found = self.read(store, operand)
+                if found is None:
+                    return []
+                out.append(found)
+        return out
+
+
+class _Tree:
+    """One tree while it grows."""
+
+    def __init__(self, owner: Reductions, operator: str, consumed: set[int]) -> None:
+        self._owner = owner
+        self._ssa = owner.ssa
+        self.operator = operator
+        self._consumed = consumed
+        self.leaves: list[Leaf] = []
+        self.lanes = 0
+        self.warps = False
+        self.loops: set[int] = set()
+        self.instrs: set[int] = set()
+        self._seen: set[Node] = set()
+
+    def grow(self, root: Node) -> None:
+        """Follow every node down to the leaves."""
+        work = [(root, True, False)]
+        while work:
+            node, private, init = work.pop()
+            node = self._owner.node(node)
+            if node in self._seen:
+                continue
+            self._seen.add(node)
+            children = None
+            if len(self._seen) < _MAX_NODES:
+                children = self._children(node, private)
+            if children is None:
+                self.leaves.append(Leaf(node, None, init))
+            else:
+                work += [(child, False, init or first) for child, first in reversed(children)]
+
+    def _children(self, node: Node, is_root: bool) -> list[tuple[Node, bool]] | None:
+        """The nodes that this one combines (and whether they are initial values); None: a leaf."""
+        owner, value = self._owner, node.value
+        step = owner.step(value)
+        if (
+            step is not None
+            and node.part == WHOLE
+            and _step_operator(step.combine) == (self.operator)
+        ):
+            return self._exchange(step, value)
+        if self._ssa.kind[value] == PHI:
+            return self._phi(value)
+        instr = owner.definition(value)
+        if instr is None:
+            return None
+        if instr.opcode == "ld" and node.part == WHOLE:
+            return self._shared(value)
+        if operator_of(instr) != self.operator or instr.guard is not None:
+            return None
+        if (instr.shape.type in _PACKED) != (node.part != WHOLE):
+            return None
+        if not is_root and not self._is_private(value, node.part):
+            return None
+        return self._combined(instr, node.part)
+
+    def _exchange(self, step: _Step, value: int) -> list[tuple[Node, bool]]:
+        self._consumed.add(value)
+        self.lanes |= step.lanes
+        self.instrs |= {step.exchange.index, step.combine.index}
+        self._owner.recognised.add(step.exchange.index)
+        if step.fused:
+            self.leaves.append(Leaf(Node(step.source), None))
+            return []
+        return [(Node(step.source), False)]
+
+    def _phi(self, phi: int) -> list[tuple[Node, bool]] | None:
+        ssa, owner = self._ssa, self._owner
+        block = ssa.phi_block[phi]
+        loop = owner._loops.with_header(block)
+        if loop is None:
+            return [(Node(v), False) for v in ssa.operands[phi]]
+        if owner.accumulates(phi) != self.operator:
+            return None
+        self._consumed.add(phi)
+        self.loops.add(loop.header)
+        inside = [s >= 0 and owner._loops.contains(loop, s) for s in ssa.phi_sources(block)]
+        return [(Node(v), not b) for v, b in zip(ssa.operands[phi], inside, strict=True)]
+
+    def _shared(self, value: int) -> list[tuple[Node, bool]] | None:
+        """What another warp combined and handed over through shared memory."""
+        stored = self._owner.stored_before(value)
+        if not stored:
+            return None
+        for source in stored:
+            step = self._owner.step(source)
+            if step is not None and _step_operator(step.combine) == self.operator:
+                continue
+            instr = self._owner.definition(source)
+            if instr is None or operator_of(instr) != self.operator:
+                return None
+        self.warps = True
+        return [(Node(source), False) for source in stored]
+
+    def _is_private(self, value: int, part: int) -> bool:
+        """True if nothing but one instruction (and loops that carry it) reads the value."""
+        readers = {reader.index for reader in self._owner._readers(value)}
+        exchanges = {at for at in readers if self._owner._instrs[at].opcode == "shfl"}
+        unpacking = 1 if part == WHOLE else 2
+        for phi in self._ssa.value_users(value):
+            if self._ssa.kind[phi] != PHI:
+                return False
+        return len(readers - exchanges) <= unpacking
+
+    def _combined(self, instr: Instr, part: int) -> list[tuple[Node, bool]] | None:
+        owner = self._owner
+        operands = instr.operands[3:] if instr.opcode == "fma" else instr.operands[1:]
+        values = [owner.read(instr, o) for o in operands]
+        found = [Node(v, part) for v in values if v is not None]
+        if not found:
+            return None
+        self.instrs.add(instr.index)
+        if instr.opcode == "fma":
+            result = self._ssa.def_values[instr.index][0]
+            self.leaves.append(Leaf(Node(result, part), instr))
+        return [(n, False) for n in found]
+
+
+def operator_of(instr: Instr) -> str | None:
+    """The associative operator that an instruction applies; None if it is none.
+
+    A difference or a product's high half is none; nor is an `fma` whose sum is an integer.
+    """
+    shape = instr.shape
+    if shape.opcode not in _OPERATORS or shape.has("cc") or shape.has("sat"):
+        return None
+    if shape.opcode in ("mul", "fma") and shape.type[0] not in "fb":
+        return None
+    return _OPERATORS[shape.opcode]
+
+
+def _step_operator(instr: Instr) -> str | None:
+    if instr.opcode == "redux":
+        return instr.shape.modifiers[1]
+    return operator_of(instr)
+
+
+def exchanged_lanes(shfl: Instr) -> int:
+    """The bits of the lane number that a `shfl` changes; 0 if they are not known."""
+    amount = fold(shfl.operands[2])
+    clamp = fold(shfl.operands[3])
+    if amount is None or clamp is None or amount not in (1, 2, 4, 8, 16):
+        return 0
+    if "bfly" in shfl.shape.modifiers and clamp == ALL_LANES:
+        return amount
+    # A tree of `down` leaves the result in the lowest lane only.
+    return amount if "down" in shfl.shape.modifiers and clamp == ALL_LANES else 0
+
+
+def _is_move(instr: Instr) -> bool:
+    """True for moves of a register and changes between its 16- and 32-bit containers."""
+    if instr.opcode not in _MOVES or len(instr.operands) != 2 or len(instr.uses) != 1:
+        return False
+    if not all(isinstance(o, Register) for o in instr.operands):
+        return False
+    if instr.opcode == "mov":
+        return True
+    return set(instr.shape.types) <= {"u16", "u32", "b16", "b32"}
+
+
+def _position(instr: Instr, target: Vector, register: Register) -> int:
+    """Which element of a vector destination a register is."""
+    return next(at for at, element in enumerate(target.elements) if element is register)
+
+
+class ReductionsAnalysis(Analysis[Reductions]):
+    """Combine trees as facts of a function."""
+
+    name: ClassVar[str] = "reductions"
+    requires: ClassVar[tuple[type[Analysis[Any]], ...]] = (SsaAnalysis, LoopsAnalysis)
+
+    def run(self, facts: Facts) -> Reductions:
+        """Find all trees."""
+        return Reductions(facts)
+
+
+__all__ = ["WHOLE", "Leaf", "Node", "Reduction", "Reductions", "ReductionsAnalysis"]

@@ -1,0 +1,182 @@
+"""Combine trees: those of the fixtures by known answers, and small kernels for each form."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from ptxlint.dataflow.reductions import Reduction, Reductions, ReductionsAnalysis
+from ptxlint.facts import Facts
+from ptxlint.frontends.ptx import parse
+
+PTX = Path(__file__).resolve().parents[2] / "fixtures" / "ptx"
+HEAD = """.version 8.6
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 .ptr .global .align 16 a, .param .u32 n) .reqntid 64
+{
+.shared .align 16 .b8 cells[256];
+.reg .pred %p<9>;
+.reg .b16 %h<20>;
+.reg .b32 %r<40>;
+.reg .b64 %d<20>;
+"""
+
+
+def of(text: str) -> Reductions:
+    module = parse(text, "k.ptx")
+    (function,) = [f for f in module.functions if not f.is_declaration]
+    return Facts(module, function).get(ReductionsAnalysis)
+
+
+def body(text: str) -> list[Reduction]:
+    return of(HEAD + text + "ret;\n}\n").all
+
+
+def summary(r: Reduction) -> tuple[str, str, int, int, bool, bool]:
+    return r.operator, r.type, len(r.leaves), r.lanes, r.warps, bool(r.loops)
+
+
+FIXTURES = [
+    ("softmax", {("max", "f32", 8, 31, True, False): 1, ("add", "f32", 8, 31, True, False): 1}),
+    ("softmax_bf16_small",
+     {("max", "f32", 4, 31, False, False): 1, ("add", "f32", 4, 31, False, False): 1}),
+    ("rmsnorm", {("add", "f32", 8, 31, True, False): 1}),
+    ("cross_entropy_fwd",
+     {("max", "f32", 16, 31, True, False): 1, ("add", "f32", 16, 31, True, False): 1}),
+    ("zero_fill",
+     {("max", "f32", 8, 31, True, False): 1, ("add", "f32", 8, 31, True, False): 1}),
+    ("layer_norm_bwd_reduce", {("add", "f32", 6, 19, True, True): 8}),
+    ("elu", {}),
+    ("argmax", {}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "wanted"), FIXTURES, ids=[name for name, _ in FIXTURES])
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
+def test_the_trees_of_a_fixture(arch: str, name: str, wanted: dict[object, int]) -> None:
+    found = of((PTX / arch / f"{name}.ptx").read_text())
+    assert Counter(map(summary, found.all)) == wanted
+
+
+@pytest.mark.parametrize("name", ["softmax", "rmsnorm", "layer_norm_fwd", "zero_fill"])
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90", "sm_100"])
+def test_no_exchange_of_a_fixture_is_left_over(arch: str, name: str) -> None:
+    found = of((PTX / arch / f"{name}.ptx").read_text())
+    assert found.exchanges
+    assert {e.index for e in found.exchanges} == found.recognised
+
+
+def test_a_fused_last_product() -> None:
+    (r,) = body(
+        """
+        ld.global.b32 %r1, [%d1];
+        ld.global.b32 %r2, [%d2];
+        mul.f32 %r3, %r1, %r2;
+        shfl.sync.bfly.b32 %r4, %r3, 16, 31, -1;
+        fma.rn.f32 %r5, %r2, %r1, %r4;
+        st.global.b32 [%d3], %r5;
+        """
+    )
+    assert summary(r) == ("add", "f32", 1, 16, False, False)
+
+
+def test_another_product_is_not_fused() -> None:
+    assert not body(
+        """
+        ld.global.b32 %r1, [%d1];
+        ld.global.b32 %r2, [%d2];
+        mul.f32 %r3, %r1, %r2;
+        shfl.sync.bfly.b32 %r4, %r3, 16, 31, -1;
+        fma.rn.f32 %r5, %r1, %r1, %r4;
+        st.global.b32 [%d3], %r5;
+        """
+    )
+
+
+def test_halves_go_through_words() -> None:
+    (r,) = body(
+        """
+        ld.global.b16 %h1, [%d1];
+        cvt.u32.u16 %r1, %h1;
+        shfl.sync.bfly.b32 %r2, %r1, 1, 31, -1;
+        cvt.u16.u32 %h2, %r2;
+        max.f16 %h3, %h1, %h2;
+        st.global.b16 [%d3], %h3;
+        """
+    )
+    assert summary(r) == ("max", "f16", 1, 1, False, False)
+
+
+def test_a_loop_carries_it() -> None:
+    (r,) = body(
+        """
+        mov.b32 %r1, 0f00000000;
+        mov.b32 %r2, 0;
+        again:
+        ld.global.b32 %r3, [%d1];
+        add.f32 %r1, %r1, %r3;
+        add.s32 %r2, %r2, 1;
+        setp.lt.s32 %p1, %r2, 10;
+        @%p1 bra again;
+        st.global.b32 [%d3], %r1;
+        """
+    )
+    assert summary(r) == ("add", "f32", 2, 0, False, True)
+    assert [leaf.init for leaf in r.leaves] == [False, True] or [
+        leaf.init for leaf in r.leaves
+    ] == [True, False]
+
+
+def test_without_a_barrier_nothing_is_handed_over() -> None:
+    stage = """
+        ld.global.b32 %r1, [%d1];
+        shfl.sync.bfly.b32 %r2, %r1, 1, 31, -1;
+        add.f32 %r3, %r1, %r2;
+        st.shared.b32 [cells], %r3;
+        BARRIER
+        ld.shared.b32 %r4, [cells+4];
+        shfl.sync.bfly.b32 %r5, %r4, 2, 31, -1;
+        add.f32 %r6, %r4, %r5;
+        st.global.b32 [%d3], %r6;
+    """
+    (whole,) = body(stage.replace("BARRIER", "bar.sync 0;"))
+    assert summary(whole) == ("add", "f32", 1, 3, True, False)
+    assert len(body(stage.replace("BARRIER", ""))) == 2
+
+
+def test_a_scan_is_no_tree() -> None:
+    assert not body(
+        """
+        ld.global.b32 %r1, [%d1];
+        shfl.sync.up.b32 %r2, %r1, 1, 0, -1;
+        add.f32 %r3, %r1, %r2;
+        st.global.b32 [%d3], %r3;
+        """
+    )
+
+
+def test_a_value_that_is_used_elsewhere_is_a_leaf() -> None:
+    (r,) = body(
+        """
+        ld.global.b32 %r1, [%d1];
+        ld.global.b32 %r2, [%d2];
+        add.f32 %r3, %r1, %r2;
+        st.global.b32 [%d4], %r3;
+        st.global.b32 [%d5], %r3;
+        shfl.sync.bfly.b32 %r4, %r3, 1, 31, -1;
+        add.f32 %r5, %r3, %r4;
+        st.global.b32 [%d3], %r5;
+        """
+    )
+    assert len(r.leaves) == 1
+
+
+def test_a_long_chain_is_no_deep_recursion() -> None:
+    lines = ["ld.global.b32 %r1, [%d1];", "mov.b32 %r2, 0f00000000;"]
+    lines += ["add.f32 %r2, %r2, %r1;"] * 5000
+    lines += ["shfl.sync.bfly.b32 %r4, %r2, 1, 31, -1;", "add.f32 %r5, %r2, %r4;"]
+    (r,) = body("\n".join([*lines, "st.global.b32 [%d3], %r5;\n"]))
+    assert len(r.instrs) == 5002
