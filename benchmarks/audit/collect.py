@@ -30,7 +30,7 @@ def main() -> int:
     given.out.mkdir(parents=True, exist_ok=True)
     failed: list[str] = []
     with recording(given.arch) as record:
-        for name, case in import_module(given.library).cases():
+        for name, case in import_module(f"cases_{given.library}").cases():
             try:
                 case()
             except Exception as error:
