@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -14,7 +14,7 @@ from ptxlint.dataflow.pressure import Pressure, PressureAnalysis
 from ptxlint.dataflow.shared_memory import SharedMemoryAnalysis
 from ptxlint.facts import Facts
 from ptxlint.ir.function import Function
-from ptxlint.ir.instruction import Instr
+from ptxlint.ir.instruction import Instr, Shape
 from ptxlint.ir.operand import Register, SpecialRegister, Symbol
 from ptxlint.ir.types import FLOATS, bits
 from ptxlint.rulekit import Hit, Note, Rule, Sample
@@ -236,15 +236,14 @@ def _most_carried(fn: Function, facts: Facts, limit: int) -> _Carried | None:
             crowded[loop] = live
     if not crowded:
         return None
-    sites: dict[Register, list[Instr]] = {}
-    for instr in fn.instrs:
-        for register in instr.defs:
-            sites.setdefault(register, []).append(instr)
-    cheap = _recomputed(sites)
+    cheap = _computed(fn, _is_recomputed)
+    crowded = {loop: [r for r in live if r not in cheap] for loop, live in crowded.items()}
+    crowded = {loop: live for loop, live in crowded.items() if _words(live) > limit}
+    fixed = _computed(fn, _is_constant) if crowded else set()
     carried = [
-        _Carried(_words(_held(loop, [r for r in live if r not in cheap], sites, facts)), loop)
+        _Carried(_words(_held(loop, live, facts)), loop)
         for loop, live in crowded.items()
-        if not _has_fixed_count(loop, sites, facts)
+        if not _has_fixed_count(loop, fixed, facts)
     ]
     most = max(carried, key=lambda c: c.words, default=None)
     return most if most is not None and most.words > limit else None
@@ -256,64 +255,70 @@ def _words(registers: list[Register]) -> int:
     return -(-width // 32)
 
 
-def _has_fixed_count(loop: Loop, sites: dict[Register, list[Instr]], facts: Facts) -> bool:
+def _has_fixed_count(loop: Loop, fixed: set[Register], facts: Facts) -> bool:
     """True if only constants decide how often the loop runs: unrolled, it may be reordered."""
     cfg = facts.get(CfgAnalysis)
-    fixed = _made_of(False, sites)
     exits = {source for source, _ in facts.get(LoopsAnalysis).exits(loop)}
     ends = [end for block in exits if (end := cfg.terminator(block)) is not None]
     return all(use in fixed for end in ends for use in end.uses)
 
 
-def _held(
-    loop: Loop, candidates: list[Register], sites: dict[Register, list[Instr]], facts: Facts
-) -> list[Register]:
+def _held(loop: Loop, candidates: list[Register], facts: Facts) -> list[Register]:
     """The registers that hold a value at the top of the loop whatever the order of instructions.
 
     Either the loop itself writes them, for the next iteration, or it reads what came from before.
     """
     cfg = facts.get(CfgAnalysis)
-    inside = set(loop.blocks)
-    read = {r for block in inside for i in cfg.instructions(block) for r in i.uses}
-    return [
-        register
-        for register in candidates
-        if register in read
-        or any(cfg.block_of[site.index] in inside for site in sites.get(register, ()))
-    ]
+    named: set[Register] = set()
+    for block in loop.blocks:
+        for instr in cfg.instructions(block):
+            named.update(instr.uses)
+            named.update(instr.defs)
+    return [register for register in candidates if register in named]
 
 
-def _recomputed(sites: dict[Register, list[Instr]]) -> set[Register]:
-    """Registers that integer operations make of constants, parameters and special registers.
+def _computed(fn: Function, repeats: Callable[[Instr], bool]) -> set[Register]:
+    """Registers that are made, in any number of steps, by such instructions alone.
 
-    Counters and addresses that step by such values are among them.
+    Counters that step by such values are among them.
     """
-    return _made_of(True, sites)
+    dependents: dict[Register, list[Register]] = {}
+    others: set[Register] = set()
+    answers: dict[Shape, bool] = {}
+    for instr in fn.instrs:
+        shape = instr.shape
+        simple = answers.get(shape)
+        if simple is None:
+            simple = answers[shape] = _is_integer(shape)
+        if not simple or not repeats(instr):
+            others.update(instr.defs)
+            continue
+        for use in instr.uses:
+            dependents.setdefault(use, []).extend(instr.defs)
+    work = list(others)
+    while work:
+        for register in dependents.get(work.pop(), ()):
+            if register not in others:
+                others.add(register)
+                work.append(register)
+    return {register for register in fn.registers if register not in others}
 
 
-def _made_of(inputs: bool, sites: dict[Register, list[Instr]]) -> set[Register]:
-    """Registers that integer operations make of constants and, with `inputs`, of parameters and
-    special registers."""
-    found: set[Register] = set()
-    grew = True
-    while grew:
-        grew = False
-        for register, instrs in sites.items():
-            if register not in found and all(_repeats(i, register, found, inputs) for i in instrs):
-                found.add(register)
-                grew = True
-    return found
-
-
-def _repeats(instr: Instr, register: Register, found: set[Register], inputs: bool) -> bool:
-    shape = instr.shape
+def _is_integer(shape: Shape) -> bool:
     if shape.opcode == "ld":
-        return inputs and shape.space == "param"
-    if shape.opcode not in _RECOMPUTED or not FLOATS.isdisjoint(shape.types):
+        return shape.space == "param"
+    return shape.opcode in _RECOMPUTED and FLOATS.isdisjoint(shape.types)
+
+
+def _is_recomputed(instr: Instr) -> bool:
+    """Constants, parameters and special registers are at hand at any time."""
+    return True
+
+
+def _is_constant(instr: Instr) -> bool:
+    if instr.opcode == "ld":
         return False
-    if not inputs and any(isinstance(atom, SpecialRegister | Symbol) for atom in instr.args):
-        return False
-    return all(use is register or use in found for use in instr.uses)
+    return not any(isinstance(atom, SpecialRegister | Symbol) for atom in instr.args)
 
 
 def _spill(carried: _Carried, budget: _Budget, pressure: Pressure, facts: Facts) -> Hit:

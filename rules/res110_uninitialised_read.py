@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from ptxlint.cfg.build import CfgAnalysis
 from ptxlint.dataflow.reaching import Reaching, ReachingAnalysis
+from ptxlint.dataflow.solver import FORWARD, MAYBE, solve_blocks
 from ptxlint.facts import Facts
 from ptxlint.ir.function import Function
 from ptxlint.ir.instruction import Instr
@@ -14,6 +16,8 @@ from ptxlint.rulekit import Hit, Note, Rule, Sample, Verdict
 
 _CARRIERS: Final = frozenset({"mov", "prmt", "shfl", "call"})
 """Instructions that hand values on: compilers pad vectors and structures with undefined ones."""
+_QUESTIONS: Final = 6
+"""Reads of one function that are asked about exactly though a write reaches them."""
 
 
 class UninitialisedRead(Rule):
@@ -172,13 +176,23 @@ class UninitialisedRead(Rule):
         reaching = facts.get(ReachingAnalysis)
         candidates = reaching.uninitialised_candidates()
         refuted = False
-        possible: list[tuple[Instr, Register]] = []
+        doubt: tuple[Instr, Register] | None = None
+        questions = 0
+        writes = _Writes(candidates, reaching, facts) if candidates else None
         for register in candidates:
             never = []
             for instr in reaching.reads_of(register):
+                # The exact answer is dear; that some write reaches the read is mostly plain.
+                if writes is not None and writes.reach(instr, register):
+                    if doubt is not None:
+                        continue
+                    questions += 1
+                    if questions > _QUESTIONS:
+                        doubt = instr, register
+                        continue
                 state = reaching.initialisation(instr, register)
                 if state == "maybe":
-                    possible.append((instr, register))
+                    doubt = doubt or (instr, register)
                 elif state == "never" and not _is_handed_on(instr, register):
                     never.append(instr)
             if never:
@@ -186,12 +200,42 @@ class UninitialisedRead(Rule):
                 yield _hit(register, never, reaching)
         if refuted:
             yield Verdict("refuted", "a register is read that no instruction writes before")
-        elif possible:
-            yield _open(possible)
+        elif doubt is not None:
+            reason = (
+                f"there may be a way to this read of `{doubt[1].name}` that writes nothing to it; "
+                "whether that way can be taken is not known"
+            )
+            yield Verdict("open", reason, doubt[0])
         elif not candidates:
             yield Verdict("proved", "every register is written before it is read")
         else:
             yield Verdict("proved", "no computation reads a register that nothing wrote")
+
+
+class _Writes:
+    """From which reads control can be traced back to a write, guards left aside."""
+
+    def __init__(self, registers: list[Register], reaching: Reaching, facts: Facts) -> None:
+        self._cfg = cfg = facts.get(CfgAnalysis)
+        self._instrs = facts.function.instrs
+        self._bit = {register: at for at, register in enumerate(registers)}
+        self._sites = {register: reaching.definitions(register) for register in registers}
+        made = [0] * len(cfg.blocks)
+        for register, bit in self._bit.items():
+            for site in self._sites[register]:
+                made[cfg.block_of[site]] |= 1 << bit
+        nothing = [0] * len(made)
+        self._before, _ = solve_blocks(cfg, made, nothing, kind=MAYBE, direction=FORWARD)
+
+    def reach(self, instr: Instr, register: Register) -> bool:
+        """True if some way leads from a write to the read, and guards cannot rule it out."""
+        sites = self._sites[register]
+        if instr.guard is not None and all(self._instrs[s].guard is not None for s in sites):
+            return False
+        block = self._cfg.block_at(instr)
+        if self._before[block.index] >> self._bit[register] & 1:
+            return True
+        return any(block.start <= site < instr.index for site in sites)
 
 
 def _hit(register: Register, reads: list[Instr], reaching: Reaching) -> Hit:
@@ -206,18 +250,6 @@ def _hit(register: Register, reads: list[Instr], reaching: Reaching) -> Hit:
         tuple(Note("read again here", instr) for instr in reads[1:3]),
         key=f"unwritten {first.shape.mnemonic}",
         label=f"unwritten here{more}",
-    )
-
-
-def _open(possible: list[tuple[Instr, Register]]) -> Verdict:
-    registers = list(dict.fromkeys(register for _, register in possible))
-    instr, register = min(possible, key=lambda pair: pair[0].index)
-    others = f" (and {len(registers) - 1} more registers)" if len(registers) > 1 else ""
-    return Verdict(
-        "open",
-        f"some way to this read of `{register.name}`{others} writes nothing to it; whether that "
-        "way can be taken is not known",
-        instr,
     )
 
 
