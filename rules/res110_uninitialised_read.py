@@ -16,7 +16,7 @@ from ptxlint.rulekit import Hit, Note, Rule, Sample, Verdict
 
 _CARRIERS: Final = frozenset({"mov", "prmt", "shfl", "call"})
 """Instructions that hand values on: compilers pad vectors and structures with undefined ones."""
-_QUESTIONS: Final = 6
+_QUESTIONS: Final = 32
 """Reads of one function that are asked about exactly though a write reaches them."""
 
 
@@ -178,19 +178,19 @@ class UninitialisedRead(Rule):
         refuted = False
         doubt: tuple[Instr, Register] | None = None
         questions = 0
-        writes = _Writes(candidates, reaching, facts) if candidates else None
+        writes = _Writes(candidates, reaching, facts)
         for register in candidates:
             never = []
             for instr in reaching.reads_of(register):
-                # The exact answer is dear; that some write reaches the read is mostly plain.
-                if writes is not None and writes.reach(instr, register):
-                    if doubt is not None:
+                state = "never"
+                # The exact answer is dear, and mostly it is plain that some write reaches the read.
+                if writes.reach(instr, register):
+                    if doubt is not None and not writes.only_guarded(instr, register):
                         continue
                     questions += 1
-                    if questions > _QUESTIONS:
-                        doubt = instr, register
-                        continue
-                state = reaching.initialisation(instr, register)
+                    state = "maybe"
+                    if questions <= _QUESTIONS:
+                        state = reaching.initialisation(instr, register)
                 if state == "maybe":
                     doubt = doubt or (instr, register)
                 elif state == "never" and not _is_handed_on(instr, register):
@@ -225,17 +225,22 @@ class _Writes:
             for site in self._sites[register]:
                 made[cfg.block_of[site]] |= 1 << bit
         nothing = [0] * len(made)
-        self._before, _ = solve_blocks(cfg, made, nothing, kind=MAYBE, direction=FORWARD)
+        self._before = made
+        if registers:
+            self._before, _ = solve_blocks(cfg, made, nothing, kind=MAYBE, direction=FORWARD)
 
     def reach(self, instr: Instr, register: Register) -> bool:
-        """True if some way leads from a write to the read, and guards cannot rule it out."""
-        sites = self._sites[register]
-        if instr.guard is not None and all(self._instrs[s].guard is not None for s in sites):
-            return False
+        """True if some way leads from a write to the read."""
         block = self._cfg.block_at(instr)
         if self._before[block.index] >> self._bit[register] & 1:
             return True
-        return any(block.start <= site < instr.index for site in sites)
+        return any(block.start <= site < instr.index for site in self._sites[register])
+
+    def only_guarded(self, instr: Instr, register: Register) -> bool:
+        """True if the read and all writes are guarded, so that guards may keep them apart."""
+        if instr.guard is None:
+            return False
+        return all(self._instrs[site].guard is not None for site in self._sites[register])
 
 
 def _hit(register: Register, reads: list[Instr], reaching: Reaching) -> Hit:
