@@ -427,9 +427,11 @@ tcgen05: tensor @8.6/100f,110f effect
   mma sp block_scale => [rw/tmem] u:i64[r/tmem] u:i64 [r/tmem] u:i32 [r/tmem] [r/tmem] u:pred
   mma sp => [rw/tmem] u:i64[r/tmem] u:i64 [r/tmem] u:i32 v u:pred u:imm?
   mma sp => [rw/tmem] u:i64[r/tmem] u:i64 [r/tmem] u:i32 u:pred u:imm?
+  mma sp => [rw/tmem] u:i64[r/tmem] u:i64 [r/tmem] u:i32 u u:pred u:imm
   mma block_scale => [rw/tmem] u:i64[r/tmem] u:i64 u:i32 [r/tmem] [r/tmem] u:pred
   mma => [rw/tmem] u:i64[r/tmem] u:i64 u:i32 v u:pred u:imm?
   mma => [rw/tmem] u:i64[r/tmem] u:i64 u:i32 u:pred u:imm?
+  mma => [rw/tmem] u:i64[r/tmem] u:i64 u:i32 u u:pred u:imm
 
 vadd vsub vabsdiff vmin vmax: video @2.0/20
   d:T u:T1 u:T2 u:T?

@@ -201,7 +201,9 @@ def _check_source(shape: Shape, spec: OperandSpec, need: str, have: str, wider: 
     head = have[0]
     if have == "select":
         return _check_selection(shape)
-    if have in (_UNKNOWN, "_", "#octal") or need == "any":
+    if have == "_":
+        return "operand", "`_` throws a result away, it cannot be read", "name a register"
+    if have in (_UNKNOWN, "#octal") or need == "any":
         return None
     if need == "imm":
         if head in "#@%?":
@@ -322,7 +324,9 @@ def _check_vector(
     if pattern[0] != "v":
         return _check_unbraced(shape, spec, need, wider, pattern, slots)
     if not spec.elements:
-        if shape.row.category in _SCALARS_ONLY or (shape.opcode == "cvt" and need != "any"):
+        if shape.row.category in _SCALARS_ONLY or (
+            shape.opcode == "cvt" and "x" not in need and need != "any"
+        ):
             return "operand", f"`{shape.opcode}` takes no vector operand"
         return None
     length = len(pattern) - 1
@@ -352,7 +356,7 @@ def _check_unbraced(
         if expected and int(head[1:]) != expected:
             return "operand", f"a vector of {head[1:]} elements stands where {expected} are needed"
         return _agree(shape, _bits_of(need, element), element, wider)
-    if have in (_UNKNOWN, "_"):
+    if have in (_UNKNOWN, "_") or (have[0] in "#-" and spec.role == "use"):
         return None
     if expected > 1 or (expected and spec.elements in "xytm"):
         message = f"a vector of {_count(expected)} is needed here"
