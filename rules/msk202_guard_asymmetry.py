@@ -8,11 +8,11 @@ from typing import Final, NamedTuple
 from ptxlint.dataflow.access import (
     Access,
     AccessAnalysis,
+    Accesses,
     split_bound,
-    uses_index,
-    varying_part,
+    wrapped_index,
 )
-from ptxlint.dataflow.polynomial import Atom, Polynomial
+from ptxlint.dataflow.polynomial import Polynomial
 from ptxlint.facts import Facts
 from ptxlint.ir.function import Function
 from ptxlint.rulekit import Hit, Note, Rule, Sample, Verdict
@@ -182,12 +182,12 @@ class GuardAsymmetry(Rule):
     def check(self, fn: Function, facts: Facts) -> Iterator[Hit | Verdict]:
         accesses = facts.get(AccessAnalysis)
         live = [a for a in accesses.in_global if a.base and a.guard is not None]
-        bounds = list(_bounds(live))
+        bounds = list(_bounds(live, accesses))
         if not bounds:
             return
         bare: dict[tuple[str, str], tuple[Access, Bound]] = {}
         for access in live:
-            bound = _missing(access, bounds)
+            bound = _missing(access, bounds, accesses)
             if bound is not None:
                 bare.setdefault((access.base, access.kind), (access, bound))
         for access, bound in bare.values():
@@ -205,34 +205,24 @@ class GuardAsymmetry(Rule):
             )
 
 
-def _bounds(accesses: list[Access]) -> Iterator[Bound]:
+def _bounds(live: list[Access], accesses: Accesses) -> Iterator[Bound]:
     """The bounds on tiled indices that some access is guarded by, or wraps its index with."""
     seen: set[tuple[Polynomial, Polynomial]] = set()
-    for access in accesses:
+    for access in live:
         for conjunct in access.guard or ():
             split = split_bound(conjunct)
             if split is None or not _is_tiled(split[0]):
                 continue
-            if uses_index(access.offset, split[0]) is None:
+            if accesses.using(access, split[0]) is None:
                 continue
             if split not in seen:
                 seen.add(split)
                 yield Bound(access, *split, wraps=False)
         for atom in access.offset.atoms():
-            wrapped = _wrapped(atom)
+            wrapped = wrapped_index(atom)
             if wrapped is not None and wrapped not in seen and _is_tiled(wrapped[0]):
                 seen.add(wrapped)
                 yield Bound(access, *wrapped, wraps=True)
-
-
-def _wrapped(atom: Atom) -> tuple[Polynomial, Polynomial] | None:
-    """(index, limit) of the quotient in `index - limit * (index / limit)`, a remainder."""
-    if atom.kind != "div":
-        return None
-    index, limit = atom.data
-    if varying_part(limit).terms or limit.is_constant:
-        return None
-    return varying_part(index), limit
 
 
 def _is_tiled(index: Polynomial) -> bool:
@@ -241,7 +231,7 @@ def _is_tiled(index: Polynomial) -> bool:
     return {"bit", "ctaid"} <= kinds
 
 
-def _missing(access: Access, bounds: list[Bound]) -> Bound | None:
+def _missing(access: Access, bounds: list[Bound], accesses: Accesses) -> Bound | None:
     """The bound that this access lacks, if it uses a bounded index and nothing bounds it."""
     own = access.guard or frozenset()
     bounded = {
@@ -251,11 +241,11 @@ def _missing(access: Access, bounds: list[Bound]) -> Bound | None:
         for atom in conjunct.polynomial.atoms()
     }
     unclear = any(c.polynomial is None for c in own)
-    wrapped = {found[0] for found in map(_wrapped, access.offset.atoms()) if found is not None}
+    wrapped = {found[0] for found in map(wrapped_index, access.offset.atoms()) if found is not None}
     for bound in bounds:
         if access is bound.access or bound.tiled in wrapped:
             continue
-        if uses_index(access.offset, bound.tiled) is None:
+        if accesses.using(access, bound.tiled) is None:
             continue
         grid = {atom for atom in bound.tiled.atoms() if atom.kind == "ctaid"}
         if not unclear and not bounded & grid:

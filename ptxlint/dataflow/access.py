@@ -48,14 +48,16 @@ class Access(NamedTuple):
 
 
 class Index(NamedTuple):
-    """A part of an offset: `scale * (terms + constant)`, where the terms vary over the grid.
+    """A part of an offset: `element * scale * (terms + constant)`, where the terms vary.
 
-    `terms` has no constant. `element` is the scale's constant factor in bytes.
+    `terms` has no constant. `scale` are the atoms of the parameters multiplied with, `element` is
+    the constant factor in bytes. `constant` is None where it is no multiple of the element.
     """
 
     terms: Polynomial
     scale: Monomial
     element: int
+    constant: int | None
 
 
 class Accesses:
@@ -69,6 +71,7 @@ class Accesses:
         self.in_shared: list[Access] = []
         self.unknown: list[Instr] = []
         """Global accesses whose address is no polynomial, or whose base cannot be told."""
+        self._indices: dict[Polynomial, list[Index]] = {}
         for instr in facts.function.instrs:
             for address, kind, width, space in _addresses(instr):
                 self._add(instr, address, kind, width, space)
@@ -87,6 +90,23 @@ class Accesses:
         path = self.guards.of_block(block) if self.guards.ssa.cfg.is_reachable(instr) else None
         access = Access(instr, space, base, offset, width, kind, self.guards.own(instr), path)
         (self.in_global if space == "global" else self.in_shared).append(access)
+
+    def indices(self, access: Access) -> list[Index]:
+        """The indices that the access's offset is made of; see `indices`."""
+        found = self._indices.get(access.offset)
+        if found is None:
+            found = self._indices[access.offset] = indices(access.offset)
+        return found
+
+    def using(self, access: Access, index: Polynomial) -> Index | None:
+        """The part of the offset that is a multiple of exactly this index, if there is one.
+
+        `index` has no constant, and no common divisor of its coefficients.
+        """
+        for part in self.indices(access):
+            if part.terms == index:
+                return part
+        return None
 
     def _polynomial(self, instr: Instr, address: Operand) -> Polynomial | None:
         if isinstance(address, Address):
@@ -171,7 +191,7 @@ def split_bound(conjunct: Conjunct) -> tuple[Polynomial, Polynomial] | None:
         return None
     index = -varying_part(poly)
     bound = poly + index
-    if not index.terms or bound.is_constant:
+    if not index.terms or bound.is_constant or index.gcd() != 1:
         return None
     return index, bound
 
@@ -192,21 +212,23 @@ def indices(offset: Polynomial) -> list[Index]:
     for scale, terms in groups.items():
         poly = Polynomial(table, terms)
         element = poly.gcd()
-        out.append(
-            Index(Polynomial(table, {m: c // element for m, c in terms.items()}), scale, element)
-        )
+        whole, rest = divmod(offset.terms.get(scale, 0), element)
+        reduced = Polynomial(table, {m: c // element for m, c in terms.items()})
+        out.append(Index(reduced, scale, element, None if rest else whole))
     return out
 
 
-def uses_index(offset: Polynomial, index: Polynomial) -> Index | None:
-    """The part of the offset that is a multiple of exactly this index, if there is one."""
-    divisor = index.gcd()
-    if not divisor:
+def wrapped_index(atom: Atom) -> tuple[Polynomial, Polynomial] | None:
+    """(index, limit) of the quotient in `index - limit * (index / limit)`, a remainder.
+
+    The index comes without its constant; None for any other atom.
+    """
+    if atom.kind != "div":
         return None
-    for part in indices(offset):
-        if part.terms * divisor == index:
-            return part
-    return None
+    index, limit = atom.data
+    if varying_part(limit).terms or limit.is_constant:
+        return None
+    return varying_part(index), limit
 
 
 class AccessAnalysis(Analysis[Accesses]):
