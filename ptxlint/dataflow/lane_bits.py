@@ -52,21 +52,13 @@ class Level(IntEnum):
     """May differ from lane to lane."""
 
 
-_LEVELS: Final = tuple(
-    Level.THREAD
-    if mask & LANE
-    else Level.WARP
-    if mask & (WARP_BITS | MEMORY)
-    else Level.CTA
-    if mask
-    else Level.GRID
-    for mask in range(1 << _SOURCES)
-)
-
-
 def level(dependence: int) -> Level:
     """The level of a dependence."""
-    return _LEVELS[dependence]
+    if dependence & LANE:
+        return Level.THREAD
+    if dependence & (WARP_BITS | MEMORY):
+        return Level.WARP
+    return Level.CTA if dependence else Level.GRID
 
 
 _spread: Final[dict[int, int]] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import accumulate, chain
 from typing import Final
 
 from ptxlint.cfg.graph import Cfg
@@ -71,7 +72,7 @@ class Ssa:
         """By instruction: the values it reads, aligned with `Instr.uses`."""
         self.def_values: list[tuple[int, ...]] = [()] * count
         """By instruction: what its registers hold after it, aligned with `Instr.defs`."""
-        self._users: list[list[int]] | None = None
+        self._users: tuple[list[int], list[int]] | None = None
         self._resolved: list[int] | None = None
         self._roots: dict[int, tuple[int, bool]] = {}
 
@@ -166,21 +167,24 @@ class Ssa:
             value = self.resolve(self.operands[value][1 if (truth == same) == inner_same else 2])
         return value
 
-    @property
-    def users(self) -> list[list[int]]:
-        """By value, who reads it: instruction i as i, phi, MERGE or INSERT v as ~v."""
+    def users(self, value: int) -> list[int]:
+        """Who reads a value, once for each operand that does.
+
+        Instruction i is given as i, and ~v stands for the phi, MERGE or INSERT v.
+        """
         if self._users is None:
             self._users = _collect_users(self)
-        return self._users
+        starts, flat = self._users
+        return flat[starts[value] : starts[value + 1]]
 
     def instr_users(self, value: int) -> list[Instr]:
         """The instructions that read a value, once for each operand that does."""
         instrs = self.cfg.function.instrs
-        return [instrs[user] for user in self.users[value] if user >= 0]
+        return [instrs[user] for user in self.users(value) if user >= 0]
 
     def value_users(self, value: int) -> list[int]:
         """The phis, merges and partial writes that a value flows into."""
-        return [~user for user in self.users[value] if user < 0]
+        return [~user for user in self.users(value) if user < 0]
 
     def __repr__(self) -> str:
         return f"Ssa({self.cfg.function.name}, {len(self.kind)} values)"
@@ -281,13 +285,28 @@ def _resolve_all(ssa: Ssa) -> list[int]:
     return resolved
 
 
-def _collect_users(ssa: Ssa) -> list[list[int]]:
-    users: list[list[int]] = [[] for _ in ssa.kind]
-    for at, values in enumerate(ssa.use_values):
+def _collect_users(ssa: Ssa) -> tuple[list[int], list[int]]:
+    """All users in one list, ordered by the value they read, and where each value's begin."""
+    joined = [(~v, ssa.operands[v]) for v, kind in enumerate(ssa.kind) if kind > RESULT]
+    counts = [0] * (len(ssa.kind) + 1)
+    for values in ssa.use_values:
         for value in values:
-            users[value].append(at)
-    for value, kind in enumerate(ssa.kind):
-        if kind > RESULT:
-            for operand in ssa.operands[value]:
-                users[operand].append(~value)
-    return users
+            counts[value] += 1
+    for _, values in joined:
+        for value in values:
+            counts[value] += 1
+    ends = list(accumulate(counts))
+    flat = [0] * ends[-1]
+    # Filled from the back, so that in the end each entry is where a value's users begin.
+    for user, values in chain(reversed(joined), _backwards(ssa.use_values)):
+        for value in values:
+            ends[value] -= 1
+            flat[ends[value]] = user
+    return ends, flat
+
+
+def _backwards(use_values: list[tuple[int, ...]]) -> Iterator[tuple[int, tuple[int, ...]]]:
+    last = len(use_values) - 1
+    for at, values in enumerate(reversed(use_values)):
+        if values:
+            yield last - at, values

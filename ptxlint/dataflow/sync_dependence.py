@@ -73,9 +73,11 @@ class SyncDependence:
             return [Choice((), self.all_branches())]
         loop = self._loops.with_header(block)
         latches = set(loop.latches) if loop is not None else set()
-        classes = ([p for p in preds if p not in latches], [p for p in preds if p in latches])
+        classes: tuple[list[int], list[int]] = ([], [])
+        for way, source in enumerate(preds):
+            classes[source in latches].append(way)
         return [
-            Choice(tuple(map(preds.index, ways)), self._choosers(block, ways))
+            Choice(tuple(ways), self._choosers(block, [preds[way] for way in ways]))
             for ways in classes
             if len(ways) > 1
         ]

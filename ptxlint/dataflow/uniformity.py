@@ -34,7 +34,7 @@ from ptxlint.dataflow.lane_bits import (
     spread,
 )
 from ptxlint.dataflow.ssa import SsaAnalysis
-from ptxlint.dataflow.ssa_values import MERGE, PHI, Ssa
+from ptxlint.dataflow.ssa_values import MERGE, PHI, RESULT, Ssa
 from ptxlint.dataflow.sync_dependence import Cycle, SyncDependence
 from ptxlint.dataflow.thread_geometry import Geometry
 from ptxlint.dataflow.uniformity_rules import COMMUTES, OPAQUE, Context, Reading, Rule, rule_of
@@ -47,6 +47,30 @@ _OPAQUE: Final = 2
 _SLOW: Final = 3
 
 
+_rules: dict[Shape, tuple[int, Rule]] = {}
+_MOST_RULES: Final = 1 << 14
+
+
+def _classify(instr: Instr) -> tuple[int, Rule]:
+    """The rule of an instruction's shape, and how the sweep is to go about it."""
+    shape = instr.shape
+    rule = rule_of(instr)
+    if shape.guard or shape.partial:
+        way = _SLOW
+    elif rule.common is OPAQUE.common:
+        way = _OPAQUE
+    elif not rule.only_marked:
+        way = _SLOW
+    elif rule.positions or rule.common or shape.opcode in COMMUTES or shape.opcode == "mov":
+        way = _MARKED
+    else:
+        way = _PLAIN
+    if len(_rules) >= _MOST_RULES:
+        _rules.clear()
+    _rules[shape] = way, rule
+    return way, rule
+
+
 class Uniformity:
     """Levels of the values, branches and blocks of a function.
 
@@ -56,7 +80,7 @@ class Uniformity:
     def __init__(self, solver: _Solver) -> None:
         self._solver = solver
         self._ssa = solver.ssa
-        self._stable: BlockDivergences | None = None
+        self._divergences: dict[bool, BlockDivergences] = {}
         self.assumes = solver.context.geometry.assumes
         """What the levels rest on though the text does not say it."""
 
@@ -104,11 +128,10 @@ class Uniformity:
         With `stable_memory` warps that read one address at one instruction (with a weak load) are
         taken to see the same: Triton branches on values that every thread loads for itself.
         """
-        if not stable_memory:
-            return self._solver.divergences.of(block)
-        if self._stable is None:
-            self._stable = self._solver.find_divergences(stable_memory=True)
-        return self._stable.of(block)
+        found = self._divergences.get(stable_memory)
+        if found is None:
+            found = self._divergences[stable_memory] = self._solver.find_divergences(stable_memory)
+        return found.of(block)
 
     def explain(self, value: int, limit: int = 16) -> list[Instr]:
         """Why a value is not more uniform: instructions from its definition back to a source.
@@ -158,7 +181,6 @@ class _Solver:
         self.context = Context(ssa, geometry)
         self.branch_deps: dict[int, int] = {}
         """Blocks with a branch that is not uniform over the grid, to its dependence."""
-        self.divergences: BlockDivergences
         self._cfg: Cfg = ssa.cfg
         self._control = control
         self._loops = loops
@@ -176,7 +198,6 @@ class _Solver:
         self._cyclic = cyclic
         self._outside: dict[Cycle, tuple[int, list[int]]] = {}
         self._extra: dict[int, int] = {}
-        self._rules: dict[Shape, tuple[int, Rule]] = {}
         self._work: list[int] = []
         self._waiting: set[int] = set()
 
@@ -198,7 +219,7 @@ class _Solver:
         return self._extra.get(item, 0)
 
     def run(self) -> None:
-        """Solve, then find the divergent blocks, until no `activemask` changes any more."""
+        """Solve, and again as long as an `activemask` turns out to be read by a part of a warp."""
         for value in self.ssa.at_entry:
             self.context.deps[value] = ANY_THREAD
         self._sweep()
@@ -208,24 +229,19 @@ class _Solver:
             for block in list(self.branch_deps):
                 self._spread_branch(block)
             self._drain()
-        masks = self._active_masks()
-        while True:
-            self.divergences = self.find_divergences()
-            split = [at for at in masks if self._is_split(at)]
-            if self.context.split.issuperset(split):
-                return
-            self.context.split.update(split)
+        while self.context.active_masks:
+            # What a mask shows depends on who gets there, and that may depend on a mask.
+            divergences = self.find_divergences()
+            split = {
+                at
+                for at in self.context.active_masks
+                if divergences.of(self._cfg.block_of[at]).level is Level.THREAD
+            }
+            if self.context.split >= split:
+                break
+            self.context.split |= split
             self._push(split)
             self._drain()
-
-    def _active_masks(self) -> list[int]:
-        if not any(shape.opcode == "activemask" for shape in self._rules):
-            return []
-        instrs = self._cfg.function.instrs
-        return [i.index for i in instrs if i.opcode == "activemask" and self._cfg.is_reachable(i)]
-
-    def _is_split(self, at: int) -> bool:
-        return self.divergences.of(self._cfg.block_of[at]).level is Level.THREAD
 
     def find_divergences(self, stable_memory: bool = False) -> BlockDivergences:
         """The divergence of all blocks, see `Uniformity.block_divergence`."""
@@ -240,7 +256,7 @@ class _Solver:
     def _sweep(self) -> None:
         """Evaluate everything once; the result is final if there are no cycles."""
         context, instrs, blocks = self.context, self._cfg.function.instrs, self._cfg.blocks
-        deps, marked, rules = context.deps, context.marked, self._rules
+        deps, marked, rules = context.deps, context.marked, _rules
         use_values, def_values, phis = self.ssa.use_values, self.ssa.def_values, self.ssa.phis
         for index in self._cfg.rpo:
             for phi in phis.get(index, ()):
@@ -253,7 +269,7 @@ class _Solver:
                 shape = instrs[at].shape
                 rule = rules.get(shape)
                 if rule is None:
-                    rule = self._classify(instrs[at])
+                    rule = _classify(instrs[at])
                 way = rule[0]
                 if way == _OPAQUE:
                     for value in made:
@@ -269,22 +285,6 @@ class _Solver:
                     self._evaluate(at)
             if index in self._parting:
                 self._evaluate_branch(index)
-
-    def _classify(self, instr: Instr) -> tuple[int, Rule]:
-        shape = instr.shape
-        rule = rule_of(instr)
-        if shape.guard or shape.partial:
-            way = _SLOW
-        elif rule is OPAQUE:
-            way = _OPAQUE
-        elif not rule.only_marked:
-            way = _SLOW
-        elif rule.positions or rule.common or shape.opcode in COMMUTES or shape.opcode == "mov":
-            way = _MARKED
-        else:
-            way = _PLAIN
-        self._rules[shape] = way, rule
-        return way, rule
 
     def _push(self, items: Any) -> None:
         for item in items:
@@ -314,7 +314,7 @@ class _Solver:
 
     def _push_users(self, value: int) -> None:
         kind, instr = self.ssa.kind, self.ssa.instr
-        for user in self.ssa.users[value]:
+        for user in self.ssa.users(value):
             if user < 0 and kind[~user] != PHI:
                 user = instr[~user]
             if user < 0 or self._cfg.is_reachable(self._cfg.function.instrs[user]):
@@ -343,7 +343,7 @@ class _Solver:
                 if made:
                     values += range(self._first_value(at, made[0]), made[-1] + 1)
             for value in values:
-                for user in ssa.users[value]:
+                for user in ssa.users(value):
                     item = user
                     if user < 0 and ssa.kind[~user] != PHI:
                         item = ssa.instr[~user]
@@ -399,9 +399,9 @@ class _Solver:
         made = self.ssa.def_values[at]
         if not made:
             return []
-        rule = (self._rules.get(instr.shape) or self._classify(instr))[1]
+        rule = (_rules.get(instr.shape) or _classify(instr))[1]
         extra = self.extra(at)
-        reading = Reading(self.context, instr, extra)
+        reading = Reading(self.context, instr, extra, rule.special)
         planes: int | None = None
         if rule.results is not None:
             found = rule.results(reading)
@@ -413,6 +413,10 @@ class _Solver:
             found = (dependence,) * len(made)
         if instr.shape.opcode in COMMUTES and instr.shape.type != "f64":
             found, planes = self._after_exchange(reading, found, planes)
+        if not instr.shape.guard and not instr.shape.partial:
+            if instr.shape.opcode in ("mov", "cvt"):
+                self._follow_exchange(instr, made[0])
+            return [v for v, d in zip(made, found, strict=True) if self._set(v, d, planes)]
         changed: list[int] = []
         for value, dependence in zip(made, found, strict=True):
             self._set_result(instr, value, dependence, planes, changed)
@@ -426,8 +430,6 @@ class _Solver:
         first = self._first_value(instr.index, value)
         if self._set(first, dependence, planes):
             changed.append(first)
-        if instr.shape.opcode == "mov" and ssa.resolve(first) in context.exchanged:
-            context.marked.add(first)
         for wrapper in range(first + 1, value + 1):
             operands = ssa.operands[wrapper]
             chosen = self.extra(instr.index)
@@ -436,6 +438,24 @@ class _Solver:
                 operands = operands[1:]
             if self._merge(wrapper, operands, chosen):
                 changed.append(wrapper)
+
+    def _follow_exchange(self, instr: Instr, made: int) -> None:
+        """Let a move of a lane exchange count as one.
+
+        16-bit values are widened by `cvt.u32.u16` for the exchange and narrowed after it.
+        """
+        exchanged, resolve = self.context.exchanged, self.ssa.resolve
+        if instr.shape.opcode == "mov":
+            if resolve(made) in exchanged:
+                self.context.marked.add(made)
+        elif instr.shape.types == ("u16", "u32"):
+            source, lane_bit = exchanged.get(resolve(self.ssa.operands[made][-1]), (-1, 0))
+            if source < 0 or self.ssa.kind[source] != RESULT:
+                return
+            widened = self._cfg.function.instrs[self.ssa.instr[source]]
+            if widened.opcode == "cvt" and widened.shape.types == ("u32", "u16"):
+                exchanged[made] = (resolve(self.ssa.operands[source][-1]), lane_bit)
+                self.context.marked.add(made)
 
     def _after_exchange(
         self, reading: Reading, found: tuple[int, ...], planes: int | None
@@ -481,17 +501,25 @@ class _Solver:
             if at >= 0 and (not out or out[-1].index != at):
                 out.append(self._cfg.function.instrs[at])
             step = [v for v in ssa.operands[value] if level(deps[v]) >= wanted and v not in seen]
-            if not step and ssa.kind[value] == PHI:
+            if not step:
                 step = self._deciding(value, wanted)
             if not step:
                 break
             value = step[0]
         return out
 
-    def _deciding(self, phi: int, wanted: Level) -> list[int]:
-        """The values of the branches that make a phi as divergent as it is."""
+    def _deciding(self, value: int, wanted: Level) -> list[int]:
+        """The values of branches that make a value more divergent than what it is made of."""
+        branches: list[int] = []
+        item = self.ssa.instr[value]
+        if self.ssa.kind[value] == PHI:
+            item = ~value
+            branches += self._choosers[value]
+        for cycle, (_, users) in self._outside.items():
+            if item in users:
+                branches += cycle.branches
         found: list[int] = []
-        for branch in self._choosers[phi]:
+        for branch in branches:
             instr = self._cfg.terminator(branch)
             if instr is not None and level(self.branch_deps.get(branch, 0)) >= wanted:
                 found += self.ssa.use_values[instr.index]

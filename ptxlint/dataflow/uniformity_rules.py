@@ -57,8 +57,10 @@ class Context:
         """Planes of the values that have some."""
         self.exchanged: dict[int, tuple[int, int]] = {}
         """Results of `shfl.bfly` by one lane bit: the (resolved) source and that bit."""
+        self.active_masks: set[int] = set()
+        """The `activemask` instructions met."""
         self.split: set[int] = set()
-        """Instructions in blocks that not all lanes of a warp reach together."""
+        """Those in blocks that not all lanes of a warp reach together."""
         self.marked: set[int] = set()
         """Values that have planes or come from a lane exchange."""
         self.carry_readers: dict[int, set[int]] = {}
@@ -92,13 +94,15 @@ class Reading:
     """The operands of one instruction as dependences, planes and constants.
 
     `extra` is what every operand depends on besides: threads may bring different iterations.
+    `special` is False if no operand is a special register.
     """
 
-    __slots__ = ("_context", "_extra", "_values", "instr", "shape")
+    __slots__ = ("_context", "_extra", "_special", "_values", "instr", "shape")
 
-    def __init__(self, context: Context, instr: Instr, extra: int) -> None:
+    def __init__(self, context: Context, instr: Instr, extra: int, special: bool = True) -> None:
         self._context = context
         self._extra = extra
+        self._special = special
         self._values = context.ssa.use_values[instr.index]
         self.instr = instr
         self.shape = instr.shape
@@ -108,7 +112,7 @@ class Reading:
         dependence = self._extra
         for value in self.sources():
             dependence |= self._context.deps[value]
-        if _has_special(self.instr):
+        if self._special:
             for pattern in self.shape.patterns:
                 dependence |= collapse(self._special_planes(pattern))
         return dependence
@@ -151,6 +155,7 @@ class Reading:
 
     def is_split(self) -> bool:
         """True if the lanes of a warp may not reach the instruction together."""
+        self._context.active_masks.add(self.instr.index)
         return self.instr.index in self._context.split
 
     def note_exchange(self, value: int, lane_bit: int) -> None:
@@ -204,10 +209,6 @@ class Reading:
         return planes
 
 
-def _has_special(instr: Instr) -> bool:
-    return any(type(atom) is SpecialRegister for atom in instr.args)
-
-
 Transfer: TypeAlias = "Callable[[Reading], int]"
 """Gives the dependence of all results, or their planes for a rule that follows positions."""
 SplitTransfer: TypeAlias = "Callable[[Reading], tuple[int, ...]]"
@@ -219,17 +220,26 @@ class Rule(NamedTuple):
 
     With neither function the results depend on all that is read; so they do when `only_marked` is
     set and no operand is marked (has planes or comes from a lane exchange). `positions` gives
-    planes, `results` a dependence for each result.
+    planes, `results` a dependence for each result. `special` tells that special registers are
+    among the operands.
     """
 
     only_marked: bool
     positions: Transfer | None = None
     common: Transfer | None = None
     results: SplitTransfer | None = None
+    special: bool = False
 
 
 def rule_of(instr: Instr) -> Rule:
-    """The rule of an instruction's shape; special registers among its operands matter too."""
+    """The rule of an instruction's shape, which fixes what kinds of operand there are."""
+    rule = _rule_of(instr)
+    if any(type(atom) is SpecialRegister for atom in instr.args):
+        return rule._replace(only_marked=False, special=True)
+    return rule
+
+
+def _rule_of(instr: Instr) -> Rule:
     shape = instr.shape
     row = shape.row
     found = _BY_OPCODE.get(shape.opcode)
@@ -240,13 +250,9 @@ def rule_of(instr: Instr) -> Rule:
         return OPAQUE
     if row.reads_carry:
         return Rule(False, common=_with_carry)
-    special = _has_special(instr)
     if shape.opcode == "setp":
-        return Rule(not special, common=_compare)
-    positions = _POSITIONS.get(shape.opcode) if _is_narrow_integer(shape) else None
-    if positions is not None:
-        return Rule(not special, positions=positions)
-    return Rule(not special)
+        return Rule(True, common=_compare)
+    return Rule(True, _POSITIONS.get(shape.opcode) if _is_narrow_integer(shape) else None)
 
 
 def _is_narrow_integer(shape: Shape) -> bool:

@@ -214,6 +214,23 @@ def test_explanations_lead_back_to_a_source() -> None:
     assert uniform.explain(ssa.def_values[1][0]) == []
 
 
+def test_explanations_lead_out_of_loops() -> None:
+    facts = facts_of(
+        """
+        mov.u32 %r1, %tid.x;
+        mov.u32 %r2, 0;
+        L:
+        add.s32 %r2, %r2, 1;
+        setp.lt.s32 %p1, %r2, %r1;
+        @%p1 bra L;
+        add.s32 %r3, %r2, 5;
+        """
+    )
+    uniform, ssa = facts.get(UniformityAnalysis), facts.get(SsaAnalysis)
+    path = uniform.explain(ssa.def_values[-1][0])
+    assert [instr.index for instr in path] == [5, 3, 0]
+
+
 def test_guards() -> None:
     facts = facts_of(
         """
