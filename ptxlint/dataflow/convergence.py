@@ -22,7 +22,7 @@ from ptxlint.dataflow.lane_bits import Level
 from ptxlint.dataflow.ssa import SsaAnalysis
 from ptxlint.dataflow.ssa_values import RESULT, Ssa
 from ptxlint.dataflow.thread_expression import ThreadExpression, thread_expression
-from ptxlint.dataflow.thread_split import Conditions, Split, find_split
+from ptxlint.dataflow.thread_split import Condition, Route, Split, find_split
 from ptxlint.dataflow.uniformity import Uniformity, UniformityAnalysis
 from ptxlint.facts import Analysis, Facts
 from ptxlint.ir.instruction import Instr
@@ -134,52 +134,75 @@ class Convergence:
 
     def _find(self, instr: Instr, branch: Instr, together: Level, mask: int) -> Split | None:
         """A launch in which a thread comes to an instruction and one that should does not."""
-        conditions = self._conditions(instr, branch, together)
-        if conditions is None:
+        route = self._route(instr, branch, together)
+        if route is None:
             return None
-        return find_split(conditions, self._facts, lanes=together is Level.WARP, mask=mask)
+        return find_split(route, self._facts, lanes=together is Level.WARP, mask=mask)
 
-    def _conditions(self, instr: Instr, branch: Instr, together: Level) -> Conditions | None:
-        """What a thread must fulfil to come to an instruction by way of a branch.
+    def _route(self, instr: Instr, branch: Instr, together: Level) -> Route | None:
+        """What leads a thread to an instruction by way of a branch; None if it is not followed.
 
-        Left out is what is decided after the instruction, for the next round of a loop, and what
-        the threads in question decide alike by a value that is not followed. None if something
-        else is not followed.
+        What the threads in question decide alike by a value that is not followed may be left out.
         """
-        cfg = self._cfg
-        home = cfg.block_of[instr.index]
-        ways: dict[int, list[int]] = {}
-        for dependence in self._control.closure(home):
-            ways.setdefault(dependence.branch, []).append(dependence.target)
-        conditions: Conditions = []
-        for at, targets in ways.items():
-            end = cfg.terminator(at)
-            if end is None:
-                continue
-            if end is not branch and self._dominators.strictly_dominates(home, at):
-                continue
-            before = end is branch or self._dominators.dominates(at, home)
-            decided = before and len(targets) == 1
-            condition = cfg.edge_condition(at, targets[0]) if decided else None
-            followed = condition is not None and self._add(conditions, end, condition[1])
-            if not followed and self._uniformity.branch_uniformity(end) > together:
-                return None
-        guarded = self._uniformity.guard_uniformity(instr) > together
-        if guarded and not self._add(conditions, instr, instr.shape.guard == "@"):
+        home, fork = (self._cfg.block_of[i.index] for i in (instr, branch))
+        always = self._decided(home, together)
+        if always is None:
             return None
-        return conditions or None
+        guarded = self._uniformity.guard_uniformity(instr) > together
+        if instr.guard is not None:
+            turn = self._condition(instr, instr.shape.guard == "@")
+            if turn is not None:
+                always.append(turn)
+            elif guarded:
+                return None
+        if branch is instr or self._dominators.strictly_dominates(fork, home):
+            return Route(always, [], None)
+        # A branch behind the instruction decides who comes again.
+        before = self._decided(fork, together)
+        target = self._only_target(fork, home)
+        way = None if target is None else self._cfg.edge_condition(fork, target)
+        turn = None if way is None else self._condition(branch, way[1])
+        return None if before is None or turn is None else Route(always, before, turn)
 
-    def _add(self, conditions: Conditions, guarded: Instr, wanted: bool) -> bool:
-        """Add that the guard of an instruction has a value; False if it is not followed."""
+    def _decided(self, home: int, together: Level) -> list[Condition] | None:
+        """The conditions that hold on every way to a block; None if one is not followed.
+
+        Branches that are passed after the block, for the next round of a loop, do not count.
+        """
+        found: list[Condition] = []
+        ways = dict.fromkeys(d.branch for d in self._control.closure(home))
+        for at in ways:
+            end = self._cfg.terminator(at)
+            if end is None or self._dominators.strictly_dominates(home, at):
+                continue
+            # Of a loop around a single block the branch comes after all else in it.
+            if at == home or not self._dominators.dominates(at, home):
+                continue
+            target = self._only_target(at, home)
+            way = None if target is None else self._cfg.edge_condition(at, target)
+            condition = None if way is None else self._condition(end, way[1])
+            if condition is not None:
+                found.append(condition)
+            elif self._uniformity.branch_uniformity(end) > together:
+                return None
+        return found
+
+    def _only_target(self, branch: int, home: int) -> int | None:
+        """The one way from a branch that leads to a block; None if there are several."""
+        closure = self._control.closure(home)
+        targets = {d.target for d in closure if d.branch == branch}
+        return targets.pop() if len(targets) == 1 else None
+
+    def _condition(self, guarded: Instr, wanted: bool) -> Condition | None:
+        """That the guard of an instruction has a value; None if it is not followed."""
         at = guarded.index
         if at not in self._expressions:
-            value = self._ssa.use_values[at][0]
-            self._expressions[at] = thread_expression(self._ssa, self._loops, value)
+            values = self._ssa.use_values[at]
+            self._expressions[at] = (
+                thread_expression(self._ssa, self._loops, values[0]) if values else None
+            )
         expression = self._expressions[at]
-        if expression is None:
-            return False
-        conditions.append((expression, int(wanted)))
-        return True
+        return None if expression is None else (expression, int(wanted))
 
     def other_ways(self, branch: Instr, instr: Instr) -> Iterable[int]:
         """The blocks that only threads reach which go elsewhere than to `instr` at a branch."""

@@ -14,8 +14,33 @@ from typing import Final, NamedTuple, TypeAlias
 from ptxlint.dataflow.thread_expression import WARP, Launch, ThreadExpression
 from ptxlint.facts import Facts
 
-Conditions: TypeAlias = "list[tuple[ThreadExpression, int]]"
-"""What must hold for a thread to come to a place: expressions and the values they must have."""
+Condition: TypeAlias = tuple[ThreadExpression, int]
+"""An expression and the value that it must have."""
+
+
+class Route(NamedTuple):
+    """What leads a thread to a place by way of a branch.
+
+    `always` must hold on every way to the place, `before` on the way to the branch, and `turn` at
+    the branch; `turn` is None if it is among `always`. Who does not turn does not come.
+    """
+
+    always: list[Condition]
+    before: list[Condition]
+    turn: Condition | None
+
+    def conditions(self) -> list[Condition]:
+        """All that a thread which comes fulfils."""
+        return [*self.always, *self.before, *([] if self.turn is None else [self.turn])]
+
+    def comes(self, launch: Launch, thread: int) -> bool | None:
+        """True if a thread comes this way, False if it does not come at all, None if neither."""
+        if not _all(self.always, launch, thread):
+            return False
+        if not _all(self.before, launch, thread):
+            return None
+        return self.turn is None or _all([self.turn], launch, thread)
+
 
 _SIZES: Final = (32, 64, 128, 256, 512, 1024)
 _USUAL: Final = 128
@@ -43,17 +68,15 @@ class Split(NamedTuple):
         return f"{', '.join(named)} in {size}" if named else size
 
 
-def find_split(
-    conditions: Conditions, facts: Facts, *, lanes: bool, mask: int = 0xFFFFFFFF
-) -> Split | None:
+def find_split(route: Route, facts: Facts, *, lanes: bool, mask: int = 0xFFFFFFFF) -> Split | None:
     """A launch in which threads of a CTA part, or with `lanes` those of one warp.
 
     `mask` says which lanes of each warp count. None if for some allowed CTA size there may be no
     such launch, or the shape of the CTA decides and is not known.
     """
     found: Split | None = None
-    for extents in _shapes(conditions, facts):
-        split = _split_at(conditions, extents, lanes, mask)
+    for extents in _shapes(route.conditions(), facts):
+        split = _split_at(route, extents, lanes, mask)
         if split is None:
             return None
         if found is None or split.threads == _USUAL:
@@ -61,7 +84,7 @@ def find_split(
     return found
 
 
-def _shapes(conditions: Conditions, facts: Facts) -> list[tuple[int, int, int]]:
+def _shapes(conditions: list[Condition], facts: Facts) -> list[tuple[int, int, int]]:
     """The CTA shapes to consider: the one that is fixed, else all usual sizes along x."""
     fixed = facts.function.directives.get("reqntid")
     if fixed:
@@ -76,24 +99,24 @@ def _shapes(conditions: Conditions, facts: Facts) -> list[tuple[int, int, int]]:
     return [(size, 1, 1) for size in _SIZES if size <= most]
 
 
-def _split_at(
-    conditions: Conditions, extents: tuple[int, int, int], lanes: bool, mask: int
-) -> Split | None:
+def _split_at(route: Route, extents: tuple[int, int, int], lanes: bool, mask: int) -> Split | None:
     threads = extents[0] * extents[1] * extents[2]
     groups = list(_groups(threads, lanes, mask))
+    conditions = route.conditions()
     names = list(dict.fromkeys(name for e, _ in conditions for name in e.parameters))
-    shared = [pair for pair in conditions if not pair[0].is_per_thread()]
-    own = [pair for pair in conditions if pair[0].is_per_thread()]
+    common = [pair for pair in conditions if not pair[0].is_per_thread()]
+    if len(common) == len(conditions):
+        return None
     for values in _assignments(names, threads):
         launch = Launch(extents, values)
-        if not own or not _comes(shared, launch, 0):
+        if not _all(common, launch, 0):
             continue
         for group in groups:
-            parted = _part(own, launch, group)
+            parted = _part(route, launch, group)
             if parted is not None:
                 start = parted[0] // WARP * WARP
                 warp = range(start, min(start + WARP, threads))
-                coming = tuple(t for t in warp if _comes(own, launch, t))
+                coming = tuple(t for t in warp if route.comes(launch, t))
                 return Split(threads, values, *parted, coming)
     return None
 
@@ -126,17 +149,18 @@ def _assignments(parameters: list[str], threads: int) -> Iterator[dict[str, int]
                     yield {**dict.fromkeys(parameters, rest), name: value}
 
 
-def _comes(conditions: Conditions, launch: Launch, thread: int) -> bool:
+def _all(conditions: list[Condition], launch: Launch, thread: int) -> bool:
     return all(expression.value(launch, thread) == wanted for expression, wanted in conditions)
 
 
-def _part(conditions: Conditions, launch: Launch, group: list[int]) -> tuple[int, int] | None:
+def _part(route: Route, launch: Launch, group: list[int]) -> tuple[int, int] | None:
     """A thread of the group that comes and one that does not."""
     comes = stays_away = -1
     for thread in group:
-        if _comes(conditions, launch, thread):
+        answer = route.comes(launch, thread)
+        if answer:
             comes = thread
-        else:
+        elif answer is False:
             stays_away = thread
         if comes >= 0 and stays_away >= 0:
             return comes, stays_away
