@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
-from ptxlint.dataflow.access import Access, AccessAnalysis, Index, is_varying
-from ptxlint.dataflow.polynomial import Monomial
+from ptxlint.dataflow.access import Access, AccessAnalysis, Index
+from ptxlint.dataflow.polynomial import Monomial, Polynomial
 from ptxlint.facts import Facts
 from ptxlint.ir.function import Function
 from ptxlint.rulekit import Hit, Note, Rule, Sample, Verdict
 
+_STEADY: Final = frozenset({"bit", "ctaid"})
 _HEAD = """
             .reg .b32 %r<9>;
             .reg .b64 %rd<6>;
@@ -90,12 +92,12 @@ class StrideMismatch(Rule):
         live = [a for a in accesses.in_global if a.base and a.guard is not None]
         for access in live:
             for part in accesses.indices(access):
-                if part.scale and _is_plain(part):
-                    strided.setdefault((access.base, part.terms), (access, part))
+                if part.scale and _steady(part.terms).terms:
+                    strided.setdefault((access.base, _steady(part.terms)), (access, part))
         reported: set[str] = set()
         for access in live:
             for part in accesses.indices(access):
-                found = None if part.scale else strided.get((access.base, part.terms))
+                found = None if part.scale else strided.get((access.base, _steady(part.terms)))
                 if found is None or access.base in reported or _uses(access, found[1].scale):
                     continue
                 reported.add(access.base)
@@ -112,9 +114,14 @@ class StrideMismatch(Rule):
             yield Verdict("refuted", "one index is used with and without its stride")
 
 
-def _is_plain(part: Index) -> bool:
-    """True if the index is of lanes and CTAs only: loop counters have uses of their own."""
-    return all(atom.kind in ("bit", "ctaid") for atom in part.terms.atoms() if is_varying(atom))
+def _steady(terms: Polynomial) -> Polynomial:
+    """The lanes and CTA numbers of an index, up to a common factor: two loops over one array
+    count in numbers of their own."""
+    atoms = terms.table.atoms
+    kept = {m: c for m, c in terms.terms.items() if all(atoms[n].kind in _STEADY for n in m)}
+    poly = Polynomial(terms.table, kept)
+    unit = poly.gcd() or 1
+    return Polynomial(terms.table, {m: c // unit for m, c in kept.items()})
 
 
 def _uses(access: Access, scale: Monomial) -> bool:

@@ -15,6 +15,7 @@ from ptxlint.dataflow.access import (
 from ptxlint.dataflow.polynomial import Polynomial
 from ptxlint.facts import Facts
 from ptxlint.ir.function import Function
+from ptxlint.ir.types import BITS
 from ptxlint.rulekit import Hit, Note, Rule, Sample, Verdict
 
 _DOES: Final = {"load": "reads", "copy": "reads", "store": "writes", "atomic": "updates"}
@@ -26,7 +27,12 @@ class Bound(NamedTuple):
     access: Access
     tiled: Polynomial
     limit: Polynomial
-    wraps: bool
+    grid: Polynomial
+    """For an index that is wrapped: its CTA numbers times the tile, in elements."""
+
+    @property
+    def wraps(self) -> bool:
+        return bool(self.grid.terms)
 
 
 class GuardAsymmetry(Rule):
@@ -211,18 +217,18 @@ def _bounds(live: list[Access], accesses: Accesses) -> Iterator[Bound]:
     for access in live:
         for conjunct in access.guard or ():
             split = split_bound(conjunct)
-            if split is None or not _is_tiled(split[0]):
+            if split is None or not _is_tiled(split.terms):
                 continue
-            if accesses.using(access, split[0]) is None:
+            if accesses.using(access, split.terms) is None:
                 continue
-            if split not in seen:
-                seen.add(split)
-                yield Bound(access, *split, wraps=False)
+            if (split.terms, split.bound) not in seen:
+                seen.add((split.terms, split.bound))
+                yield Bound(access, split.terms, split.bound, split.terms * 0)
         for atom in access.offset.atoms():
             wrapped = wrapped_index(atom)
             if wrapped is not None and wrapped not in seen and _is_tiled(wrapped[0]):
                 seen.add(wrapped)
-                yield Bound(access, *wrapped, wraps=True)
+                yield Bound(access, *wrapped, _grid(wrapped[0]))
 
 
 def _is_tiled(index: Polynomial) -> bool:
@@ -243,14 +249,41 @@ def _missing(access: Access, bounds: list[Bound], accesses: Accesses) -> Bound |
     unclear = any(c.polynomial is None for c in own)
     wrapped = {found[0] for found in map(wrapped_index, access.offset.atoms()) if found is not None}
     for bound in bounds:
-        if access is bound.access or bound.tiled in wrapped:
+        if access is bound.access or any(_is_of(w, bound) for w in wrapped):
             continue
-        if accesses.using(access, bound.tiled) is None:
+        if not _uses(access, bound, accesses):
             continue
         grid = {atom for atom in bound.tiled.atoms() if atom.kind == "ctaid"}
         if not unclear and not bounded & grid:
             return bound
     return None
+
+
+def _grid(index: Polynomial) -> Polynomial:
+    """The CTA numbers of an index, with the tile that each is multiplied by."""
+    atoms = index.table.atoms
+    kept = {m: c for m, c in index.terms.items() if m and all(atoms[n].kind == "ctaid" for n in m)}
+    return Polynomial(index.table, kept)
+
+
+def _is_of(wrapped: Polynomial, bound: Bound) -> bool:
+    """True if an index that an access wraps is the bounded one: it is in range then."""
+    if bound.wraps:
+        return _grid(wrapped) == bound.grid
+    return wrapped == bound.tiled * wrapped.gcd()
+
+
+def _uses(access: Access, bound: Bound, accesses: Accesses) -> bool:
+    """True if the access goes by the bounded index: the same lanes of the same tile, or, where
+    the index is wrapped elsewhere, any lanes of that tile (layouts differ between operands)."""
+    if not bound.wraps:
+        return accesses.using(access, bound.tiled) is not None
+    size = max(1, BITS.get(access.instr.shape.type, 8) // 8)
+    for part in accesses.indices(access):
+        elements, rest = divmod(part.element, size)
+        if not rest and _is_tiled(part.terms) and _grid(part.terms) * elements == bound.grid:
+            return True
+    return False
 
 
 def _hit(access: Access, bound: Bound) -> Hit:

@@ -13,10 +13,11 @@ from ptxlint.rulekit import Hit, Note, Rule, Sample, Verdict
 
 
 class Bounded(NamedTuple):
-    """An access with a bound on an index: `index <= extent + margin`."""
+    """An access with a bound on an index: `index + shift <= extent + margin`."""
 
     access: Access
     part: Index
+    shift: int
     extent: Polynomial
     margin: int
 
@@ -123,7 +124,7 @@ class OffByOneGuard(Rule):
 def _key(bounded: Bounded) -> tuple[object, ...]:
     part = bounded.part
     return (
-        bounded.access.base, part.terms, part.scale, part.element, part.constant, bounded.extent,
+        bounded.access.base, part.terms, part.scale, part.element, bounded.shift, bounded.extent,
     )  # fmt: skip
 
 
@@ -132,9 +133,14 @@ def _bounded(accesses: Accesses) -> Iterator[Bounded]:
         if not access.base:
             continue
         for conjunct in access.guard or ():
-            split = split_bound(conjunct)
-            part = None if split is None else accesses.using(access, split[0])
-            if split is None or part is None or part.constant is None:
+            limit = split_bound(conjunct)
+            part = None if limit is None else accesses.using(access, limit.terms)
+            if limit is None or part is None or part.element % limit.unit:
                 continue
-            limit = split[1]
-            yield Bounded(access, part, limit - limit.constant, limit.constant + part.constant)
+            # The guard counts in elements, the part of the offset in multiples of its unit.
+            element = part.element // limit.unit
+            shift, rest = divmod(access.offset.terms.get(part.scale, 0), element)
+            if not rest:
+                extent = limit.bound - limit.bound.constant
+                margin = limit.bound.constant + shift
+                yield Bounded(access, part, shift, extent, margin)

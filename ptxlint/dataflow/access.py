@@ -48,16 +48,23 @@ class Access(NamedTuple):
 
 
 class Index(NamedTuple):
-    """A part of an offset: `element * scale * (terms + constant)`, where the terms vary.
+    """A part of an offset: `element * scale * terms`, where the terms vary over the grid.
 
-    `terms` has no constant. `scale` are the atoms of the parameters multiplied with, `element` is
-    the constant factor in bytes. `constant` is None where it is no multiple of the element.
+    `terms` has no constant and no common divisor. `scale` are the parameters multiplied with,
+    `element` is the constant factor in bytes.
     """
 
     terms: Polynomial
     scale: Monomial
     element: int
-    constant: int | None
+
+
+class Limit(NamedTuple):
+    """A conjunct `unit * terms <= bound`, where the terms vary and have no common divisor."""
+
+    terms: Polynomial
+    unit: int
+    bound: Polynomial
 
 
 class Accesses:
@@ -181,8 +188,8 @@ def varying_part(poly: Polynomial) -> Polynomial:
     )
 
 
-def split_bound(conjunct: Conjunct) -> tuple[Polynomial, Polynomial] | None:
-    """(index, bound) of a conjunct `bound - index >= 0`; None if it is no such thing.
+def split_bound(conjunct: Conjunct) -> Limit | None:
+    """What a conjunct `bound - index >= 0` says; None if it is no such thing.
 
     The index is the part that varies, the bound holds a parameter or a loaded extent.
     """
@@ -191,9 +198,11 @@ def split_bound(conjunct: Conjunct) -> tuple[Polynomial, Polynomial] | None:
         return None
     index = -varying_part(poly)
     bound = poly + index
-    if not index.terms or bound.is_constant or index.gcd() != 1:
+    if not index.terms or bound.is_constant:
         return None
-    return index, bound
+    unit = index.gcd()
+    terms = Polynomial(poly.table, {m: c // unit for m, c in index.terms.items()})
+    return Limit(terms, unit, bound)
 
 
 def indices(offset: Polynomial) -> list[Index]:
@@ -212,9 +221,8 @@ def indices(offset: Polynomial) -> list[Index]:
     for scale, terms in groups.items():
         poly = Polynomial(table, terms)
         element = poly.gcd()
-        whole, rest = divmod(offset.terms.get(scale, 0), element)
         reduced = Polynomial(table, {m: c // element for m, c in terms.items()})
-        out.append(Index(reduced, scale, element, None if rest else whole))
+        out.append(Index(reduced, scale, element))
     return out
 
 
