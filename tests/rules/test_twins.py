@@ -1,7 +1,7 @@
 """Twins in Triton: each defect is found on its Python line, and the mended kernel is silent.
 
-The kernels lie in fixtures/kernels/twins/ and are compiled here: a line to be reported ends
-in `#~ RULE`. Whatever the tile, the number of warps and the architecture, the findings are the same.
+The kernels lie in fixtures/kernels/twins/ and are compiled here. A line to be reported ends in
+`#~ RULE`. Whatever the tile, the number of warps and the architecture, the findings are the same.
 """
 
 from __future__ import annotations
