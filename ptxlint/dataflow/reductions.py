@@ -11,8 +11,10 @@ from __future__ import annotations
 from typing import Any, ClassVar, Final, NamedTuple
 
 from ptxlint.cfg.loops import LoopForest, LoopsAnalysis
+from ptxlint.dataflow.lane_bits import LANE, WARP_BITS
 from ptxlint.dataflow.ssa import SsaAnalysis
 from ptxlint.dataflow.ssa_values import PHI, RESULT, Ssa
+from ptxlint.dataflow.uniformity import Uniformity, UniformityAnalysis
 from ptxlint.facts import Analysis, Facts
 from ptxlint.ir.instruction import Instr
 from ptxlint.ir.operand import Operand, Register, Vector
@@ -85,7 +87,8 @@ class Reductions:
 
     def __init__(self, facts: Facts) -> None:
         self.ssa: Ssa = facts.get(SsaAnalysis)
-        self._loops: LoopForest = facts.get(LoopsAnalysis)
+        self.loops: LoopForest = facts.get(LoopsAnalysis)
+        self._uniformity: Uniformity = facts.get(UniformityAnalysis)
         self._instrs = facts.function.instrs
         self._steps: dict[int, _Step] = {}
         """By the combined value."""
@@ -121,6 +124,21 @@ class Reductions:
             return None
         uses = self.ssa.use_values[instr.index]
         return self.ssa.resolve(uses[instr.uses.index(operand)])
+
+    def is_uniform(self, value: int) -> bool:
+        """True if all threads of a CTA hold the same."""
+        return not self._uniformity.dependence(value) & (LANE | WARP_BITS)
+
+    def constant(self, instr: Instr, operand: Operand) -> int | None:
+        """The integer that an operand is, also through a `mov` of a constant."""
+        found = fold(operand)
+        value = self.read(instr, operand)
+        if found is not None or value is None:
+            return found
+        made = self.definition(value)
+        if made is None or made.opcode != "mov" or len(made.operands) != 2:
+            return None
+        return fold(made.operands[1])
 
     def origin(self, value: int) -> int:
         """The value behind moves and changes of width between 16 and 32 bits."""
@@ -160,6 +178,8 @@ class Reductions:
             if instr.opcode == "redux":
                 self.exchanges.append(instr)
                 source = self.read(instr, instr.operands[1])
+                if instr.shape.has("abs"):
+                    continue
                 if source is not None and instr.shape.modifiers[1] in ("add", "max", "min"):
                     result = self.ssa.def_values[instr.index][0]
                     self._steps[self.ssa.resolve(result)] = _Step(
@@ -232,13 +252,13 @@ class Reductions:
     def accumulates(self, phi: int) -> str | None:
         """The operator with which a loop carries a floating-point phi, None if it does not."""
         ssa = self.ssa
-        loop = self._loops.with_header(ssa.phi_block[phi])
+        loop = self.loops.with_header(ssa.phi_block[phi])
         if loop is None:
             return None
         for source, latch in zip(
             ssa.phi_sources(ssa.phi_block[phi]), ssa.operands[phi], strict=True
         ):
-            if source < 0 or not self._loops.contains(loop, source):
+            if source < 0 or not self.loops.contains(loop, source):
                 continue
             instr = self.definition(ssa.resolve(latch))
             found = None if instr is None else operator_of(instr)
@@ -400,14 +420,14 @@ class _Tree:
     def _phi(self, phi: int) -> list[tuple[Node, bool]] | None:
         ssa, owner = self._ssa, self._owner
         block = ssa.phi_block[phi]
-        loop = owner._loops.with_header(block)
+        loop = owner.loops.with_header(block)
         if loop is None:
             return [(Node(v), False) for v in ssa.operands[phi]]
         if owner.accumulates(phi) != self.operator:
             return None
         self._consumed.add(phi)
         self.loops.add(loop.header)
-        inside = [s >= 0 and owner._loops.contains(loop, s) for s in ssa.phi_sources(block)]
+        inside = [s >= 0 and owner.loops.contains(loop, s) for s in ssa.phi_sources(block)]
         return [(Node(v), not b) for v, b in zip(ssa.operands[phi], inside, strict=True)]
 
     def _shared(self, value: int) -> list[tuple[Node, bool]] | None:
@@ -440,7 +460,9 @@ class _Tree:
         operands = instr.operands[3:] if instr.opcode == "fma" else instr.operands[1:]
         values = [owner.read(instr, o) for o in operands]
         found = [Node(v, part) for v in values if v is not None]
-        if not found:
+        # A constant for all lanes next to a lane's own value is part of what each lane puts in.
+        mixed = len(found) < len(values) or any(owner.is_uniform(n.value) for n in found)
+        if not found or (mixed and not owner.is_uniform(owner.ssa.def_values[instr.index][0])):
             return None
         self.instrs.add(instr.index)
         if instr.opcode == "fma":
@@ -500,7 +522,11 @@ class ReductionsAnalysis(Analysis[Reductions]):
     """Combine trees as facts of a function."""
 
     name: ClassVar[str] = "reductions"
-    requires: ClassVar[tuple[type[Analysis[Any]], ...]] = (SsaAnalysis, LoopsAnalysis)
+    requires: ClassVar[tuple[type[Analysis[Any]], ...]] = (
+        SsaAnalysis,
+        LoopsAnalysis,
+        UniformityAnalysis,
+    )
 
     def run(self, facts: Facts) -> Reductions:
         """Find all trees."""

@@ -1,0 +1,604 @@
+"""Padding: what the lanes that a load masks off carry into reductions.
+
+For each masked load the fill is followed to the reductions that it reaches. Every pair of a
+reduction's leaf and a conjunct of the load's guard is judged by itself: the leaf is evaluated with
+only that conjunct false. It must then be neutral for the operator, unless the conjunct is the same
+for all that is combined: such padding stays in its own lanes.
+
+*proved* assumes finite data without overflow. *refuted* needs a conjunct that some launch makes
+false, that tells apart what is combined, numbers for the statistics with which the value is
+certainly not neutral, and a result that reaches memory. Everything else is *open*, with what is not
+known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, ClassVar, Final, NamedTuple
+
+from ptxlint.dataflow import floats
+from ptxlint.dataflow.floats import FORMATS, AbstractFloat
+from ptxlint.dataflow.guards import ALWAYS, Conjunct, Conjunction, Guards, GuardsAnalysis
+from ptxlint.dataflow.padding_reach import Reach
+from ptxlint.dataflow.padding_values import (
+    ANY_INDEX,
+    DATA,
+    Data,
+    Dependences,
+    Evaluator,
+    Hypothesis,
+    Number,
+    as_float,
+    conjunct_bits,
+    is_finite_word,
+)
+from ptxlint.dataflow.polynomial import Polynomial
+from ptxlint.dataflow.reductions import Leaf, Reduction, Reductions, ReductionsAnalysis
+from ptxlint.dataflow.ssa import SsaAnalysis
+from ptxlint.dataflow.ssa_values import MERGE, Ssa
+from ptxlint.dataflow.uniformity import Uniformity, UniformityAnalysis
+from ptxlint.facts import Analysis, Facts
+from ptxlint.ir.instruction import Instr
+
+PROVED: Final = "proved"
+REFUTED: Final = "refuted"
+OPEN: Final = "open"
+ASSUMES: Final = ("finite data without overflow",)
+_BUDGET_PER_INSTRUCTION: Final = 400
+_WORST: Final = {REFUTED: 0, OPEN: 1, PROVED: 2}
+_SAMPLES: Final[tuple[Callable[[int], float], ...]] = (
+    lambda at: 1.0,
+    lambda at: 0.5 + (at % 7) * 0.25,
+)
+"""Numbers for statistics: positive, so that sums of squares and maxima can take them too."""
+_DATA_SAMPLES: Final = (-1.0, 0.25, 1.0)
+"""What all data may be where a maximum or minimum is refuted."""
+
+
+class Site(NamedTuple):
+    """One masked load: its instruction, the value it makes, its guard and its fill's value."""
+
+    instr: Instr
+    value: int
+    guard: Conjunction
+    fill: int | None
+
+
+class Pair(NamedTuple):
+    """The verdict on one conjunct and one thing that combines lanes.
+
+    `value` is what a lane then holds, `reduction` is None for a contraction or an exchange.
+    """
+
+    site: Site
+    conjunct: Conjunct
+    reduction: Reduction | None
+    value: AbstractFloat | None
+    status: str
+    reason: str
+    leaf: Leaf | None = None
+
+
+class _Value(NamedTuple):
+    """What a leaf is, and whether the false conjunct had a say in it."""
+
+    number: AbstractFloat
+    touched: bool
+
+
+class LoadVerdict(NamedTuple):
+    """The verdict on a load of the source: that of its worst pair. `sites` are its instructions."""
+
+    sites: tuple[Site, ...]
+    status: str
+    reason: str
+    pairs: tuple[Pair, ...]
+    fill: str
+
+    @property
+    def at(self) -> Instr:
+        """The first instruction of the load."""
+        return self.sites[0].instr
+
+    @property
+    def worst(self) -> Pair | None:
+        """The pair that decides, None if something else did."""
+        return next((p for p in self.pairs if p.status == self.status), None)
+
+
+class Padding:
+    """The masked loads of a function that reach a reduction, with their verdicts."""
+
+    def __init__(self, facts: Facts, budget: int | None = None) -> None:
+        self._facts = facts
+        self.ssa: Ssa = facts.get(SsaAnalysis)
+        self.guards: Guards = facts.get(GuardsAnalysis)
+        self.uniformity: Uniformity = facts.get(UniformityAnalysis)
+        self.reductions: Reductions = facts.get(ReductionsAnalysis)
+        default = 50_000 + _BUDGET_PER_INSTRUCTION * len(facts.function.instrs)
+        self.steps = [default if budget is None else budget]
+        """Steps that are left, shared with the evaluators."""
+        self.sites: list[Site] = []
+        self.verdicts: list[LoadVerdict] = []
+        self._by_value: dict[int, Site] = {}
+        self._evaluators: dict[tuple[Any, ...], Evaluator] = {}
+        self._bits: dict[Conjunct, int] = {}
+        self._bounds: dict[int, tuple[AbstractFloat, ...]] = {}
+        if self.reductions.all or self.reductions.contractions or self.reductions.exchanges:
+            self._find_sites()
+        if self.sites:
+            self._reach = Reach(facts, self.reductions)
+            self._dependences = Dependences(self.ssa, self.uniformity, self.reductions)
+            self._shared_is_finite = self._reach.is_without_infinities or self._stores_finite()
+            self._judge()
+
+    def _stores_finite(self) -> bool:
+        """True if all that goes to shared memory is finite as long as what comes from it is.
+
+        What warps hand over within one reduction is left out: nothing else reads it.
+        """
+        self._shared_is_finite = True
+        evaluator = self._evaluator(None, ALWAYS)
+        found = all(
+            is_finite_word(evaluator.of(value).word)
+            for store in self._reach.shared_stores()
+            for value in self._reach.payload(store)
+        )
+        self._evaluators.clear()
+        return found
+
+    # Sites ------------------------------------------------------------------------------------
+    def _find_sites(self) -> None:
+        ssa = self.ssa
+        for instr in self._facts.function.instrs:
+            if not ssa.cfg.is_reachable(instr):
+                continue
+            if instr.opcode == "ld" and instr.shape.space == "global" and instr.shape.guard:
+                guard = self.guards.own(instr)
+                for value in ssa.def_values[instr.index]:
+                    if guard and ssa.kind[value] == MERGE:
+                        self._add(Site(instr, value, guard, ssa.old(value)))
+            elif instr.opcode == "cp" and _is_copy(instr):
+                guard = self.guards.own(instr)
+                if guard:
+                    self.sites.append(Site(instr, -1, guard, None))
+
+    def _add(self, site: Site) -> None:
+        self.sites.append(site)
+        self._by_value[site.value] = site
+
+    def _groups(self) -> Iterator[list[Site]]:
+        """The sites of one load of the source together."""
+        groups: dict[Any, list[Site]] = {}
+        for site in self.sites:
+            loc = site.instr.loc
+            frame = None if loc is None else self._facts.module.python_frame(loc)
+            key = site.instr.index if frame is None or frame.line <= 0 else frame
+            groups.setdefault(key, []).append(site)
+        yield from groups.values()
+
+    def _touching(self, roots: Iterable[int]) -> dict[Conjunct, list[Site]]:
+        """The conjuncts of masked loads whose padding may show in a value.
+
+        The way back ends at memory, at what a whole CTA agrees on, and at loops' headers.
+        """
+        ssa = self.ssa
+        work = [ssa.resolve(v) for v in roots]
+        seen = set(work)
+        out: dict[Conjunct, list[Site]] = {}
+        while work:
+            value = work.pop()
+            self.steps[0] -= 1
+            if not self.uniformity.dependence(value) & ANY_INDEX or self.steps[0] <= 0:
+                continue
+            operands = ssa.operands[value]
+            site = self._by_value.get(value)
+            if site is not None:
+                for conjunct in site.guard:
+                    out.setdefault(conjunct, []).append(site)
+                operands = (ssa.old(value),)
+            elif self._reach.ends_way(value):
+                continue
+            for operand in operands:
+                operand = ssa.resolve(operand)
+                if operand not in seen and ssa.register[operand].type != "pred":
+                    seen.add(operand)
+                    work.append(operand)
+        return out
+
+    # Judging ----------------------------------------------------------------------------------
+    def _judge(self) -> None:
+        pairs: dict[int, list[Pair]] = {}
+        for reduction in self.reductions.all:
+            for leaf in reduction.leaves:
+                roots = [leaf.node.value]
+                if leaf.product is not None:
+                    roots = [
+                        v
+                        for o in leaf.product.operands[1:3]
+                        if (v := self.reductions.read(leaf.product, o)) is not None
+                    ]
+                for conjunct, sites in self._touching(roots).items():
+                    pair = self._pair(reduction, leaf, conjunct, sites[0])
+                    if pair is not None:
+                        for site in sites:
+                            pairs.setdefault(site.value, []).append(pair._replace(site=site))
+        for group in self._groups():
+            verdict = self._verdict(group, [p for s in group for p in pairs.get(s.value, ())])
+            if verdict is not None:
+                self.verdicts.append(verdict)
+
+    def _verdict(self, group: list[Site], pairs: list[Pair]) -> LoadVerdict | None:
+        found = list(pairs)
+        found += self._through_memory(group)
+        if not found:
+            return None
+        fill = self._fill(group[0])
+        worst = min(found, key=lambda p: _WORST[p.status])
+        if self.steps[0] <= 0 and worst.status == PROVED:
+            worst = worst._replace(status=OPEN, reason="the work budget was spent")
+            found.append(worst)
+        return LoadVerdict(tuple(group), worst.status, worst.reason, tuple(found), fill)
+
+    def bits(self, conjunct: Conjunct) -> int:
+        """The bits of the thread index on which a conjunct depends."""
+        found = self._bits.get(conjunct)
+        if found is None:
+            found = self._bits[conjunct] = conjunct_bits(conjunct, self.uniformity)
+        return found
+
+    def _evaluator(
+        self,
+        false: Conjunct | None,
+        known: Conjunction,
+        sample: int = -1,
+        data: float | None = None,
+    ) -> Evaluator:
+        key = (false, known, sample, data)
+        found = self._evaluators.get(key)
+        if found is None:
+            if len(self._evaluators) > 64:
+                self._evaluators.clear()
+            bits = 0 if false is None else self.bits(false)
+            found = self._evaluators[key] = Evaluator(
+                self.ssa, self.guards, self.uniformity, self.reductions,
+                Hypothesis(false, known, bits), self.steps,
+                _SAMPLES[sample] if sample >= 0 else None,
+                DATA if data is None else Data(data),
+                self._shared_is_finite, self._dependences,
+            )  # fmt: skip
+        return found
+
+    def _leaf(self, evaluator: Evaluator, reduction: Reduction, leaf: Leaf) -> _Value | None:
+        """The abstract float that a leaf is; None if the reduction is not of floats."""
+        form = FORMATS.get(reduction.type.removesuffix("x2"))
+        if form is None:
+            return None
+        if leaf.product is not None:
+            value, touched = evaluator.product(leaf.product, leaf.node.part, form)
+            return _Value(value, touched)
+        found = evaluator.node(leaf.node, form.bits)
+        return _Value(as_float(found.word, form), bool(found.touched))
+
+    def _pair(
+        self, reduction: Reduction, leaf: Leaf, conjunct: Conjunct, site: Site
+    ) -> Pair | None:
+        known = site.guard - {conjunct}
+        evaluator = self._evaluator(conjunct, known)
+        if reduction.type not in FORMATS and reduction.type.removesuffix("x2") not in FORMATS:
+            return self._integers(evaluator, reduction, leaf, conjunct, site)
+        found = self._leaf(evaluator, reduction, leaf)
+        if found is None or not found.touched:
+            return None
+        value = found.number
+        neutral = self._neutral(reduction, value)
+        if neutral:
+            return Pair(site, conjunct, reduction, value, PROVED, neutral, leaf)
+        status, reason = self._not_neutral(reduction, leaf, conjunct, known, value)
+        return Pair(site, conjunct, reduction, value, status, reason, leaf)
+
+    def _integers(
+        self, evaluator: Evaluator, reduction: Reduction, leaf: Leaf, c: Conjunct, site: Site
+    ) -> Pair | None:
+        found = evaluator.node(leaf.node, 32)
+        if not found.touched:
+            return None
+        if reduction.operator == "add" and found.word == 0 and isinstance(found.word, int):
+            return Pair(site, c, reduction, floats.ZERO, PROVED, "padding lanes hold 0")
+        reason = f"padding of an integer {reduction.operator} is not followed"
+        return Pair(site, c, reduction, None, OPEN, reason)
+
+    def _neutral(self, reduction: Reduction, value: AbstractFloat) -> str:
+        """Why the value does not change the result, "" if it may."""
+        operator = reduction.operator
+        if operator == "add" and value.is_zero:
+            return "padding lanes hold 0 when they reach `sum`"
+        if operator == "mul" and value.point == 1.0:
+            return "padding lanes hold 1 when they reach the product"
+        if operator in ("max", "min"):
+            name, sign = operator, 1.0 if operator == "max" else -1.0
+            infinite = value.is_negative_infinity if sign > 0 else value.is_positive_infinity
+            if infinite:
+                return f"padding lanes hold {'-' if sign > 0 else ''}inf when they reach `{name}`"
+            if not value.nan and self._is_beyond_all(reduction, value, sign):
+                return f"no lane of `{name}` can be {'below' if sign > 0 else 'above'} the padding"
+        return ""
+
+    def _is_beyond_all(self, reduction: Reduction, value: AbstractFloat, sign: float) -> bool:
+        """True if every leaf is at least (for a minimum at most) the padding value."""
+        key = id(reduction)
+        if key not in self._bounds:
+            evaluator = self._evaluator(None, ALWAYS)
+            out = []
+            for leaf in reduction.leaves:
+                found = self._leaf(evaluator, reduction, leaf)
+                if found is not None:
+                    out.append(found.number)
+            self._bounds[key] = tuple(out)
+        bounds = self._bounds[key]
+        if sign > 0:
+            return all(not b.nan and b.low >= value.high for b in bounds)
+        return all(not b.nan and b.high <= value.low for b in bounds)
+
+    def _not_neutral(
+        self,
+        reduction: Reduction,
+        leaf: Leaf,
+        conjunct: Conjunct,
+        known: Conjunction,
+        value: AbstractFloat,
+    ) -> tuple[str, str]:
+        """The verdict where the padding is not known to be neutral."""
+        what = f"padding lanes may hold {_short(value)} when they reach `{_name(reduction)}`"
+        axis = self._axis(reduction, conjunct, known)
+        if axis == _SAME:
+            return PROVED, "the padding lies along an axis that is not combined"
+        if axis == _UNCLEAR:
+            return OPEN, f"{what}; whether these lanes are combined with others is not known"
+        if not _can_be_false(conjunct):
+            return OPEN, f"{what}; whether a launch has such lanes is not known"
+        if not self._reach.reaches_memory(reduction):
+            return OPEN, f"{what}; the result shifts an exponent or does not reach memory"
+        for sample in range(len(_SAMPLES)):
+            shown = self._certainly_wrong(reduction, leaf, conjunct, known, sample)
+            if shown is not None:
+                return REFUTED, f"padding lanes hold {shown} when they reach `{_name(reduction)}`"
+        return OPEN, what
+
+    def _axis(self, reduction: Reduction, conjunct: Conjunct, known: Conjunction) -> str:
+        """Whether a conjunct tells apart what a reduction combines."""
+        bits = self.bits(conjunct)
+        if bits & reduction.lanes and conjunct.polynomial is not None:
+            return _DIFFERENT
+        if bits & reduction.lanes or (reduction.warps and bits & (ANY_INDEX & ~31)):
+            return _UNCLEAR
+        if self._reach.depends_on_loops(conjunct, reduction.loops):
+            return _UNCLEAR
+        if self._reach.is_exchanged_again(reduction):
+            return _UNCLEAR
+        evaluator = self._evaluator(conjunct, known)
+        for leaf in reduction.leaves:
+            found = self._leaf(evaluator, reduction, leaf)
+            if not leaf.init and (found is None or not found.touched):
+                return _UNCLEAR
+        return _SAME
+
+    def _certainly_wrong(
+        self,
+        reduction: Reduction,
+        leaf: Leaf,
+        conjunct: Conjunct,
+        known: Conjunction,
+        sample: int,
+    ) -> str | None:
+        """The padding value in words if it certainly changes the result with these statistics."""
+        if reduction.operator in ("add", "mul"):
+            value = self._sampled(conjunct, known, sample, None, reduction, leaf)
+            neutral = 0.0 if reduction.operator == "add" else 1.0
+            if value is None or value.nan or value.contains(neutral):
+                return None
+            return _short(value)
+        for data in _DATA_SAMPLES:
+            value = self._sampled(conjunct, known, sample, data, reduction, leaf)
+            if value is None or value.nan:
+                continue
+            true = [self._sampled(None, self._all_known(), sample, data, reduction, x)
+                    for x in reduction.leaves if not x.init]  # fmt: skip
+            if any(t is None or t.nan for t in true):
+                continue
+            valid = [t for t in true if t is not None]
+            above = reduction.operator == "max" and all(t.high < value.low for t in valid)
+            below = reduction.operator == "min" and all(t.low > value.high for t in valid)
+            if above or below:
+                return _short(value)
+        return None
+
+    def _all_known(self) -> Conjunction:
+        known: set[Conjunct] = set()
+        for site in self.sites:
+            known |= site.guard
+        return frozenset(known)
+
+    def _sampled(
+        self,
+        false: Conjunct | None,
+        known: Conjunction,
+        sample: int,
+        data: float | None,
+        reduction: Reduction,
+        leaf: Leaf,
+    ) -> AbstractFloat | None:
+        found = self._leaf(self._evaluator(false, known, sample, data), reduction, leaf)
+        if found is None or (false is not None and not found.touched):
+            return None
+        return found.number
+
+    # What is not a tree -----------------------------------------------------------------------
+    def _through_memory(self, group: list[Site]) -> list[Pair]:
+        """Verdicts for ways that end in shared memory, in a contraction or in an unknown tree."""
+        reach = self._reach
+        values = [s.value for s in group if s.value >= 0]
+        ends = reach.ends(values)
+        out: list[Pair] = []
+        site = group[0]
+        conjunct = min(site.guard, key=repr)
+
+        def note(status: str, reason: str) -> None:
+            out.append(Pair(site, conjunct, None, None, status, reason))
+
+        for instr in ends.exchanges[:1]:
+            note(OPEN, f"`{instr.opcode}` combines lanes in a way that is not recognised")
+        for _ in ends.carried[:1]:
+            note(OPEN, "a loop carries the padding on in a way that is not recognised")
+        for _ in ends.atomics[:1]:
+            if not ends.are_masked_atomics:
+                note(OPEN, "the padding reaches an atomic update")
+        stored = [s.instr for s in group if s.value < 0]
+        kept = self._kept_nonzero(group, ends.shared, ends.contractions)
+        if stored or ends.shared or ends.contractions:
+            into = reach.shared_use(ends.shared + stored)
+            if kept is None and stored and any(s.instr.shape.guard for s in group):
+                kept = "a copy that is masked off leaves old data in shared memory"
+            if ends.contractions or into.contracted:
+                if kept is not None:
+                    note(OPEN, kept)
+                elif into.combined or into.product_goes_on:
+                    note(OPEN, "padding along a row or column of a product goes on to be combined")
+                else:
+                    note(PROVED, "padding lanes hold 0 when they reach the product")
+            elif into.combined:
+                note(OPEN, "the padding passes through shared memory in another layout")
+        return out
+
+    def _kept_nonzero(
+        self, group: list[Site], shared: list[Instr], contractions: list[Instr]
+    ) -> str | None:
+        """Why a padding lane may not hold 0 where it goes to shared memory or into a product."""
+        for instr in [*shared, *contractions]:
+            operands = self._reach.payload(instr)
+            for conjunct, sites in self._touching(operands).items():
+                own = [s for s in sites if s in group]
+                if not own:
+                    continue
+                evaluator = self._evaluator(conjunct, own[0].guard - {conjunct})
+                for value in operands:
+                    found = evaluator.of(value)
+                    if not _is_zero_where(found.word, found.touched):
+                        return "padding lanes may not hold 0 when they reach shared memory"
+        return None
+
+    def route(self, pair: Pair) -> str:
+        """What the padding goes through and what it reaches, such as `exp → sum`."""
+        if pair.reduction is None or pair.leaf is None:
+            return ""
+        names: list[str] = []
+        work = [pair.leaf.node.value]
+        seen = set(work)
+        if pair.leaf.product is not None:
+            names.append("product")
+        while work and len(seen) < 200:
+            value = self.ssa.resolve(work.pop(0))
+            instr = self.reductions.definition(value)
+            if instr is None or self.reductions.step(value) is not None:
+                continue
+            if self._reach.ends_way(value) or not self._dependences.of(value):
+                continue
+            name = _NAMES.get(instr.opcode)
+            if name is not None and name not in names:
+                names.append(name)
+            for operand in self.ssa.operands[value]:
+                if operand not in seen:
+                    seen.add(operand)
+                    work.append(operand)
+        names = [n for n in names if n != "product"] or names
+        return " → ".join([*reversed(names), _name(pair.reduction)])
+
+    def _fill(self, site: Site) -> str:
+        """The fill in words."""
+        if site.fill is None:
+            return "0"
+        word = self._evaluator(None, ALWAYS).of(site.fill).word
+        if not isinstance(word, int):
+            return "an unknown value"
+        kind = self.ssa.register[site.value].type
+        form = floats.F16 if kind in ("b16", "f16") else floats.F32
+        if word == 0:
+            return "0.0"
+        if kind == "b16" and word in (0xFF80, 0x7F80):
+            form = floats.BF16
+        point = floats.decode(form, word).point
+        if point is None or point != point:
+            return hex(word)
+        return f"{point:g}"
+
+
+_NAMES: Final = {"ex2": "exp", "lg2": "log", "tanh": "tanh", "rsqrt": "rsqrt", "sqrt": "sqrt"}
+_SAME: Final = "same"
+_DIFFERENT: Final = "different"
+_UNCLEAR: Final = "unclear"
+
+
+def _is_zero_where(word: Any, touched: int) -> bool:
+    """True if every touched half of a word is a zero."""
+    if not touched or (isinstance(word, int) and word == 0):
+        return True
+    if type(word) is tuple:
+        return all(_is_zero_where(half, 3) for at, half in enumerate(word) if touched >> at & 1)
+    if isinstance(word, int):
+        return touched != 3 and not word >> 16 * (touched - 1) & 0xFFFF
+    return isinstance(word, Number) and word.value.is_zero
+
+
+def _can_be_false(conjunct: Conjunct) -> bool:
+    """True if some size that a launch passes makes the conjunct false: `size - index - 1 >= 0`.
+
+    With a size of 1 all indices but 0 are beyond it.
+    """
+    poly: Polynomial | None = conjunct.polynomial
+    if poly is None:
+        return False
+    for atom in poly.atoms():
+        if atom.kind == "param" and poly.coefficient(atom) == 1:
+            rest = poly - poly.table.plain(atom)
+            if rest.range()[0] <= -2 and not any(a is atom for a in rest.atoms()):
+                return True
+    return False
+
+
+def _is_copy(instr: Instr) -> bool:
+    return instr.shape.has("async") and not instr.shape.has("bulk") and len(instr.operands) >= 3
+
+
+def _name(reduction: Reduction) -> str:
+    return {"add": "sum", "mul": "product"}.get(reduction.operator, reduction.operator)
+
+
+def _short(value: AbstractFloat) -> str:
+    """A value in a few words."""
+    if value.nan:
+        return "NaN"
+    if value.finite and not (value.ninf or value.pinf):
+        if value.hi - value.lo <= 1e-3 * max(abs(value.lo), abs(value.hi)):
+            return f"{(value.lo + value.hi) / 2:.3g}"
+        return "another finite number" if value.may_be_zero else "a number other than 0"
+    point = value.point
+    return f"{point:g}" if point is not None else "another number"
+
+
+class PaddingAnalysis(Analysis[Padding]):
+    """The fills of masked loads, followed to what combines lanes."""
+
+    name: ClassVar[str] = "padding"
+    requires: ClassVar[tuple[type[Analysis[Any]], ...]] = (
+        SsaAnalysis,
+        GuardsAnalysis,
+        UniformityAnalysis,
+        ReductionsAnalysis,
+    )
+
+    def run(self, facts: Facts) -> Padding:
+        """Judge every masked load."""
+        return Padding(facts)
+
+
+__all__ = ["ASSUMES", "LoadVerdict", "Padding", "PaddingAnalysis", "Pair", "Site"]

@@ -1,0 +1,355 @@
+"""Where values go: to memory, into reductions, contractions, exchanges, round loops."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from ptxlint.dataflow.guards import Conjunct
+from ptxlint.dataflow.polynomial import Polynomial
+from ptxlint.dataflow.reductions import Reduction, Reductions
+from ptxlint.dataflow.ssa import SsaAnalysis
+from ptxlint.dataflow.ssa_values import PHI, RESULT, Ssa
+from ptxlint.facts import Facts
+from ptxlint.ir.instruction import Instr
+from ptxlint.ir.operand import Address, Immediate, Operand, Register, Vector
+
+CONTRACTIONS: Final = frozenset({"mma", "wgmma", "tcgen05", "wmma"})
+_SOURCES: Final = frozenset({"ld", "ldu", "ldmatrix", "atom", "call", "redux"}) | CONTRACTIONS
+_ATOMICS: Final = frozenset({"red", "atom"})
+_INFINITIES: Final = frozenset(
+    {0x7F800000, 0xFF800000, 0x7F80, 0xFF80, 0x7C00, 0xFC00, 0xFFFFFF80, 0xFFFFFC00}
+)
+
+
+class Ends(NamedTuple):
+    """Where values end up, without the reductions that take them in."""
+
+    exchanges: list[Instr]
+    shared: list[Instr]
+    contractions: list[Instr]
+    atomics: list[Instr]
+    carried: list[int]
+    reductions: set[int]
+    stores: list[Instr]
+    predicates: list[Instr]
+
+    @property
+    def are_masked_atomics(self) -> bool:
+        """True if every atomic update has a guard of its own."""
+        return all(i.guard is not None for i in self.atomics)
+
+
+class SharedUse(NamedTuple):
+    """What is done with data in shared memory."""
+
+    contracted: bool
+    combined: bool
+    product_goes_on: bool
+
+
+class Reach:
+    """Forward reachability over values, with what the function does with shared memory."""
+
+    def __init__(self, facts: Facts, reductions: Reductions) -> None:
+        self._ssa: Ssa = facts.get(SsaAnalysis)
+        self._reductions = reductions
+        self._instrs = facts.function.instrs
+        self._memory: dict[int, bool] = {}
+        self._use: SharedUse | None = None
+        self.is_without_infinities = not self._has_infinities()
+
+    def _has_infinities(self) -> bool:
+        return any(
+            isinstance(a, Immediate) and a.value & 0xFFFFFFFF in _INFINITIES
+            for i in self._instrs
+            for a in i.args
+        )
+
+    def is_header(self, phi: int) -> bool:
+        """True for a phi that a loop carries."""
+        block = self._ssa.phi_block[phi]
+        position = self._ssa.cfg.position
+        return any(p < 0 or position[p] >= position[block] for p in self._ssa.phi_sources(block))
+
+    def ends_way(self, value: int) -> bool:
+        """True for what comes from memory, a contraction, a warp operation, or round a loop."""
+        kind = self._ssa.kind[value]
+        if kind == PHI:
+            return self.is_header(value)
+        return kind == RESULT and self._instrs[self._ssa.instr[value]].opcode in _SOURCES
+
+    def ends(self, values: list[int]) -> Ends:
+        """Where the values go. Reductions end the way; so do memory, loops and contractions."""
+        ssa = self._ssa
+        out = Ends([], [], [], [], [], set(), [], [])
+        work = list(values)
+        seen = set(work)
+        met: set[int] = set()
+        while work:
+            value = work.pop()
+            new: list[int] = []
+            for user in ssa.users(value):
+                if user < 0:
+                    new += self._carry(~user, out)
+                elif user not in met:
+                    new += self._meet(self._instrs[user], value, met, out)
+            for found in new:
+                if found not in seen:
+                    seen.add(found)
+                    work.append(found)
+        return out
+
+    def _carry(self, value: int, out: Ends) -> list[int]:
+        ssa = self._ssa
+        if ssa.kind[value] == PHI and self.is_header(value) and ssa.resolve(value) == value:
+            out.carried.append(value)
+            return []
+        return [value]
+
+    def _meet(self, instr: Instr, value: int, met: set[int], out: Ends) -> list[int]:
+        """Enter an instruction where it belongs; the values to follow from it."""
+        opcode = instr.opcode
+        reduction = self._reductions.members.get(instr.index)
+        if reduction is not None:
+            out.reductions.add(reduction)
+            met.add(instr.index)
+            return []
+        if value not in self.data(instr):
+            return []
+        met.add(instr.index)
+        if opcode in ("st", "stmatrix"):
+            (out.shared if instr.shape.space == "shared" else out.stores).append(instr)
+            return []
+        if opcode in _ATOMICS:
+            out.atomics.append(instr)
+            return []
+        if opcode in CONTRACTIONS:
+            out.contractions.append(instr)
+            return []
+        if opcode in ("shfl", "redux"):
+            out.exchanges.append(instr)
+            return []
+        if opcode in ("setp", "bra", "ld"):
+            out.predicates.append(instr)
+            return list(self._ssa.def_values[instr.index]) if opcode == "setp" else []
+        return list(self._ssa.def_values[instr.index])
+
+    def data(self, instr: Instr) -> list[int]:
+        """The values that an instruction reads other than as guard or address."""
+        values = self._ssa.use_values[instr.index]
+        out = []
+        inside: set[int] = set()
+        for operand in instr.operands:
+            if isinstance(operand, Address):
+                base = operand.base
+                if isinstance(base, Register):
+                    inside.add(base.index)
+        for register, value in zip(instr.uses, values, strict=True):
+            if register is instr.guard and instr.opcode in ("st", "red", "atom", "bra"):
+                continue
+            if register.index not in inside:
+                out.append(value)
+        return out
+
+    def payload(self, instr: Instr) -> list[int]:
+        """The data operands of a store or the factors of a contraction."""
+        operands: tuple[Operand, ...] = instr.operands[1:3]
+        if instr.opcode in ("st", "stmatrix"):
+            operands = instr.operands[1:2]
+        out: list[int] = []
+        for operand in operands:
+            elements = operand.elements if isinstance(operand, Vector) else (operand,)
+            for element in elements:
+                found = self._reductions.read(instr, element)
+                if found is not None:
+                    out.append(found)
+        return out
+
+    # Memory -----------------------------------------------------------------------------------
+    def reaches_memory(self, reduction: Reduction) -> bool:
+        """True if a reduction's result is stored globally (a maximum: not only as the shift of an
+        exponent, where it cancels)."""
+        key = reduction.result
+        found = self._memory.get(key)
+        if found is None:
+            found = self._memory[key] = self._find_store(reduction)
+        return found
+
+    def _find_store(self, reduction: Reduction) -> bool:
+        ssa = self._ssa
+        extreme = reduction.operator in ("max", "min")
+        work = [reduction.result]
+        seen = set(work)
+        shared = stored = False
+        while work:
+            value = work.pop()
+            for user in ssa.users(value):
+                new: list[int] = []
+                if user < 0:
+                    new = [~user]
+                else:
+                    instr = self._instrs[user]
+                    if extreme and instr.opcode == "ex2":
+                        return False
+                    if instr.opcode in ("st", *_ATOMICS) and value in self.data(instr):
+                        if instr.shape.space == "shared":
+                            shared = True
+                        else:
+                            stored = True
+                    new = list(ssa.def_values[user])
+                    if shared:
+                        new += self._loaded()
+                        shared = False
+                for found in new:
+                    if found not in seen:
+                        seen.add(found)
+                        work.append(found)
+        return stored
+
+    def _loaded(self) -> list[int]:
+        """Everything that is loaded from shared memory."""
+        return [
+            value
+            for instr in self._instrs
+            if (instr.opcode == "ld" and instr.shape.space == "shared")
+            or instr.opcode == "ldmatrix"
+            for value in self._ssa.def_values[instr.index]
+        ]
+
+    def is_exchanged_again(self, reduction: Reduction) -> bool:
+        """True if a result goes on to be combined in some other way."""
+        ends = self.ends([reduction.result])
+        inside = {i.index for i in reduction.instrs}
+        return bool(
+            ends.exchanges
+            or ends.contractions
+            or ends.carried
+            or [s for s in ends.shared if self._is_combined_later(s)]
+            or {r for r in ends.reductions if self._reductions.all[r].at.index not in inside}
+        )
+
+    def _is_combined_later(self, store: Instr) -> bool:
+        """True if something behind a store to shared memory combines lanes."""
+        later = self._behind(store)
+        return any(
+            e.index in later for e in self._reductions.exchanges + self._reductions.contractions
+        ) or any(i.index in later for r in self._reductions.all for i in r.instrs)
+
+    def _behind(self, instr: Instr) -> set[int]:
+        """The instructions that control may come to after this one."""
+        cfg = self._ssa.cfg
+        block = cfg.blocks[cfg.block_of[instr.index]]
+        out = set(range(instr.index + 1, block.end))
+        work = [s for s in block.succs if s >= 0]
+        seen = set(work)
+        while work:
+            current = cfg.blocks[work.pop()]
+            out.update(range(current.start, current.end))
+            for succ in current.succs:
+                if succ >= 0 and succ not in seen:
+                    seen.add(succ)
+                    work.append(succ)
+        return out
+
+    def depends_on_loops(self, conjunct: Conjunct, loops: tuple[int, ...]) -> bool:
+        """True if a conjunct may change from one iteration of these loops to the next."""
+        if not loops:
+            return False
+        if conjunct.polynomial is None:
+            return True
+        return _varies(conjunct.polynomial, self, loops)
+
+    def in_loop(self, block: int, header: int) -> bool:
+        """True if a block is in the loop with this header."""
+        loop = self._reductions.loops.with_header(header)
+        return loop is None or self._reductions.loops.contains(loop, block)
+
+    # Shared memory ----------------------------------------------------------------------------
+    def shared_use(self, stores: list[Instr]) -> SharedUse:
+        """What the function does with data in shared memory; the same for all data."""
+        if self._use is None:
+            self._use = self._find_use()
+        return self._use
+
+    def _find_use(self) -> SharedUse:
+        contracted = combined = goes_on = False
+        products: list[int] = []
+        for instr in self._instrs:
+            values = list(self._ssa.def_values[instr.index])
+            if instr.opcode in CONTRACTIONS:
+                products += values
+                contracted = True
+            elif instr.opcode == "ldmatrix" or (
+                instr.opcode == "ld" and instr.shape.space == "shared"
+            ):
+                if values and self._is_handed_over(values):
+                    continue
+                ends = self.ends(values)
+                combined = combined or bool(ends.exchanges or ends.reductions or ends.carried)
+        if products:
+            goes_on = self._product_goes_on(products)
+        return SharedUse(contracted, combined, goes_on)
+
+    def shared_stores(self) -> list[Instr]:
+        """The stores to shared memory that are not one warp's share of a reduction."""
+        out = []
+        for instr in self._instrs:
+            if instr.opcode not in ("st", "stmatrix") or instr.shape.space != "shared":
+                continue
+            if not self._ssa.cfg.is_reachable(instr):
+                continue
+            values = self.payload(instr)
+            if not values or not all(self._reductions.step(v) is not None for v in values):
+                out.append(instr)
+        return out
+
+    def _is_handed_over(self, values: list[int]) -> bool:
+        """True for the second half of a reduction over warps."""
+        stored = [self._reductions.stored_before(v) for v in values]
+        return all(
+            s and all(self._reductions.step(self._ssa.resolve(v)) is not None for v in s)
+            for s in stored
+        )
+
+    def _product_goes_on(self, products: list[int]) -> bool:
+        """True if a product's elements are combined again: by a reduction or as factors."""
+        ends = self.ends(products)
+        if ends.exchanges or ends.reductions or ends.predicates:
+            return True
+        factors = {v for i in ends.contractions for v in self.payload(i)}
+        reached = self.values_from(products)
+        if factors & reached:
+            return True
+        carried = self.values_from(ends.carried)
+        if factors & carried or any(s.index for s in self.ends(ends.carried).shared
+                                    if self._is_combined_later(s)):  # fmt: skip
+            return True
+        return any(self._is_combined_later(s) for s in ends.shared)
+
+    def values_from(self, values: list[int]) -> set[int]:
+        """The values that are computed from these, loops and memory not followed."""
+        ssa = self._ssa
+        work = list(values)
+        seen = set(work)
+        while work:
+            value = work.pop()
+            for user in ssa.users(value):
+                new = [~user] if user < 0 else list(ssa.def_values[user])
+                if user >= 0 and self._instrs[user].opcode in CONTRACTIONS:
+                    continue
+                for found in new:
+                    if found not in seen:
+                        seen.add(found)
+                        work.append(found)
+        return seen
+
+
+def _varies(poly: Polynomial, reach: Reach, loops: tuple[int, ...]) -> bool:
+    for atom in poly.atoms():
+        if atom.kind == "index" and atom.data[0] in loops:
+            return True
+        if atom.block >= 0 and any(reach.in_loop(atom.block, h) for h in loops):
+            return True
+        if any(_varies(p, reach, loops) for p in atom.data if isinstance(p, Polynomial)):
+            return True
+    return False

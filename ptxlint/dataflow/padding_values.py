@@ -1,0 +1,796 @@
+"""What a value holds in a lane where one conjunct of a load's guard is false.
+
+A `Hypothesis` says that one conjunct is false and others are true. Under it values are evaluated
+backwards from where they are wanted, over *words*: exact bits, abstract floats, pairs of halves,
+finite data. What a lane gets from other lanes, and does not depend on the bits of the thread index
+that the conjunct talks about, is a statistic: finite by assumption, or a given number when a
+witness is tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from ptxlint.dataflow import floats
+from ptxlint.dataflow.floats import (
+    BF16,
+    F16,
+    F32,
+    F64,
+    FORMATS,
+    AbstractFloat,
+    Format,
+    Mode,
+)
+from ptxlint.dataflow.guards import Conjunct, Conjunction, Guards, implies
+from ptxlint.dataflow.lane_bits import LANE, WARP_BITS
+from ptxlint.dataflow.polynomial import Polynomial
+from ptxlint.dataflow.reductions import WHOLE, Node, Reductions, exchanged_lanes
+from ptxlint.dataflow.ssa_values import MERGE, PHI, RESULT, Ssa
+from ptxlint.dataflow.uniformity import Uniformity
+from ptxlint.ir.instruction import Instr
+from ptxlint.ir.operand import Immediate, Operand, Register, Vector
+from ptxlint.ir.pattern import fold
+from ptxlint.ir.types import BITS
+
+ANY_INDEX: Final = LANE | WARP_BITS
+"""All bits of the linear thread index."""
+_CONTRACTIONS: Final = frozenset({"mma", "wgmma", "tcgen05", "wmma"})
+
+
+class Data(NamedTuple):
+    """A finite number in whatever format it is read; a certain one if `sample` is not None."""
+
+    sample: float | None = None
+
+
+class Unknown(NamedTuple):
+    """Any bits."""
+
+
+class Number(NamedTuple):
+    """An abstract float of a format."""
+
+    form: Format
+    value: AbstractFloat
+
+
+Word: TypeAlias = "int | Data | Unknown | Number | tuple[Any, Any]"
+"""What a register holds; a plain pair is its low and its high half."""
+DATA: Final = Data()
+UNKNOWN: Final = Unknown()
+
+
+class Hypothesis(NamedTuple):
+    """`false` (if given) does not hold, every conjunct of `known` does.
+
+    `bits` are the bits of the thread index on which `false` depends.
+    """
+
+    false: Conjunct | None
+    known: Conjunction
+    bits: int
+
+
+class Found(NamedTuple):
+    """A word, and where in it the false conjunct had a say: bit 0 low half, bit 1 high half."""
+
+    word: Word
+    touched: int
+
+
+_NOWHERE: Final = 0
+_LOW: Final = 1
+_HIGH: Final = 2
+_EVERYWHERE: Final = 3
+
+
+def _everywhere(parts: Iterable[Found]) -> int:
+    """Touched all over if any part is touched anywhere."""
+    return _EVERYWHERE if any(p.touched for p in parts) else _NOWHERE
+
+
+def _half(found: Found, at: int, width: int) -> Found:
+    """One half of a word."""
+    touched = _EVERYWHERE if found.touched >> at & 1 else _NOWHERE
+    return Found(halves(found.word, width)[at], touched)
+
+
+def _paired(low: Found, high: Found) -> Found:
+    """Two halves as one word."""
+    touched = (_LOW if low.touched else 0) | (_HIGH if high.touched else 0)
+    return Found((low.word, high.word), touched)
+
+
+def is_pair(word: Word) -> bool:
+    """True for a word that is known by its halves."""
+    return type(word) is tuple
+
+
+def as_float(word: Word, form: Format) -> AbstractFloat:
+    """A word read as a number."""
+    if isinstance(word, Number):
+        return word.value if word.form is form else floats.anything(form)
+    if isinstance(word, Data):
+        return floats.finite(form) if word.sample is None else floats.exactly(word.sample)
+    if isinstance(word, int):
+        return floats.decode(form, word)
+    return floats.anything(form)
+
+
+def halves(word: Word, width: int) -> tuple[Word, Word]:
+    """The low and the high half of a word of `width` bits."""
+    if type(word) is tuple:
+        pair: tuple[Any, ...] = word
+        return pair[0], pair[1]
+    if isinstance(word, int):
+        half = width // 2
+        return word & (1 << half) - 1, word >> half & (1 << half) - 1
+    return (word, word) if isinstance(word, Data) else (UNKNOWN, UNKNOWN)
+
+
+def join(a: Word, b: Word) -> Word:
+    """What may be either."""
+    if a == b and type(a) is type(b):
+        return a
+    if isinstance(a, Unknown) or isinstance(b, Unknown):
+        return UNKNOWN
+    if is_pair(a) or is_pair(b):
+        if not (is_pair(a) and is_pair(b)):
+            return UNKNOWN
+        (al, ah), (bl, bh) = halves(a, 32), halves(b, 32)
+        return join(al, bl), join(ah, bh)
+    for x, y in ((a, b), (b, a)):
+        if isinstance(x, Number):
+            if isinstance(y, Number) and y.form is not x.form:
+                return UNKNOWN
+            return Number(x.form, floats.join(x.value, as_float(y, x.form)))
+    if isinstance(a, Data) or isinstance(b, Data):
+        constant = a if isinstance(a, int) else b if isinstance(b, int) else 0
+        # A finite number in each format stays data; bits of an infinity would not.
+        return DATA if constant == 0 else UNKNOWN
+    return UNKNOWN
+
+
+def conjunct_bits(conjunct: Conjunct, uniformity: Uniformity) -> int:
+    """The bits of the thread index on which a conjunct may depend."""
+    if conjunct.polynomial is not None:
+        return _polynomial_bits(conjunct.polynomial, uniformity)
+    kind, *data = conjunct.key
+    if kind == "predicate":
+        return uniformity.dependence(data[0]) & ANY_INDEX
+    bits = 0
+    for part in data:
+        if isinstance(part, Polynomial):
+            bits |= _polynomial_bits(part, uniformity)
+        elif kind == "nonzero":
+            return ANY_INDEX
+    return bits
+
+
+def _polynomial_bits(poly: Polynomial, uniformity: Uniformity) -> int:
+    bits = 0
+    for atom in poly.atoms():
+        if atom.kind == "bit":
+            axis, at = atom.data
+            # In a CTA of one dimension the axis is the linear index.
+            bits |= 1 << at if axis == "x" else ANY_INDEX
+        elif atom.kind in ("load", "opaque") or atom.kind == "select":
+            bits |= uniformity.dependence(atom.data[0]) & ANY_INDEX
+        for part in atom.data:
+            if isinstance(part, Polynomial):
+                bits |= _polynomial_bits(part, uniformity)
+    return bits
+
+
+def negation(conjunct: Conjunct) -> Conjunct:
+    """What holds where the conjunct does not."""
+    if conjunct.polynomial is not None:
+        return Conjunct(-conjunct.polynomial - 1)
+    kind, *data = conjunct.key
+    if kind == "predicate":
+        return Conjunct(None, ("predicate", data[0], not data[1]))
+    return Conjunct(None, ("not", conjunct.key))
+
+
+class Dependences:
+    """On which bits of the thread index values depend, after `redux` over all lanes of a warp.
+
+    Other than `Uniformity` it takes a warp-wide combination of full warps for a function of what
+    the warp's lanes hold.
+    """
+
+    def __init__(self, ssa: Ssa, uniformity: Uniformity, reductions: Reductions) -> None:
+        self._ssa = ssa
+        self._uniformity = uniformity
+        self._reductions = reductions
+        self._is_refined = any(e.opcode == "redux" for e in reductions.exchanges)
+        self._known: dict[int, int] = {}
+
+    def of(self, value: int) -> int:
+        """The bits of the linear thread index that a value may depend on."""
+        base = self._uniformity.dependence(value) & ANY_INDEX
+        if not self._is_refined or not base:
+            return base
+        known = self._known
+        stack = [value]
+        while stack:
+            current = stack[-1]
+            if current in known:
+                stack.pop()
+                continue
+            needed = [v for v in self._looked_through(current) if v not in known]
+            if needed:
+                stack += needed
+            else:
+                known[current] = self._refine(current)
+        return known[value]
+
+    def _looked_through(self, value: int) -> tuple[int, ...]:
+        """The values that alone decide this one; none where nothing is gained."""
+        ssa = self._ssa
+        if ssa.kind[value] != RESULT or not self._uniformity.dependence(value) & WARP_BITS:
+            return ()
+        instr = ssa.cfg.function.instrs[ssa.instr[value]]
+        if instr.opcode == "redux":
+            return ssa.operands[value][:1]
+        if instr.opcode in _PURE and instr.guard is None:
+            return ssa.operands[value]
+        return ()
+
+    def _refine(self, value: int) -> int:
+        base = self._uniformity.dependence(value) & ANY_INDEX
+        operands = self._looked_through(value)
+        if not operands:
+            return base
+        found = 0
+        for operand in operands:
+            found |= self._known[operand]
+        instr = self._ssa.cfg.function.instrs[self._ssa.instr[value]]
+        if instr.opcode == "redux":
+            found &= ~LANE
+            mask = self._reductions.constant(instr, instr.operands[2])
+            if mask is None or mask & 0xFFFFFFFF != 0xFFFFFFFF:
+                return base
+        return base & found
+
+
+_PURE: Final = frozenset({"mov", "add", "sub", "mul", "fma", "max", "min", "div", "rcp", "cvt"})
+
+
+def is_finite_word(word: Word) -> bool:
+    """True if a word is no infinity and no NaN in the format that it is made for."""
+    if type(word) is tuple:
+        pair: tuple[Any, ...] = word
+        return all(is_finite_word(half) for half in pair)
+    if isinstance(word, int):
+        return floats.decode(F32, word).is_finite
+    if isinstance(word, Number):
+        return word.value.is_finite
+    return isinstance(word, Data)
+
+
+class Evaluator:
+    """Values under one hypothesis. `steps` counts the values evaluated by all that share it.
+
+    `samples` numbers the statistics of a witness; without it they are any finite numbers. `data`
+    is what loads give.
+    """
+
+    def __init__(
+        self,
+        ssa: Ssa,
+        guards: Guards,
+        uniformity: Uniformity,
+        reductions: Reductions,
+        hypothesis: Hypothesis,
+        steps: list[int],
+        samples: Callable[[int], float] | None = None,
+        data: Data = DATA,
+        shared_is_finite: bool = False,
+        dependences: Dependences | None = None,
+    ) -> None:
+        self.ssa = ssa
+        self._guards = guards
+        self._dependences = dependences or Dependences(ssa, uniformity, reductions)
+        self._reductions = reductions
+        self._instrs = ssa.cfg.function.instrs
+        self.hypothesis = hypothesis
+        self._steps = steps
+        self._samples = samples
+        self._data = data
+        self._shared = DATA if shared_is_finite else UNKNOWN
+        self._memo: dict[int, Found] = {}
+        self._truths: dict[int, tuple[bool | None, bool]] = {}
+
+    def of(self, value: int) -> Found:
+        """The word that a value holds."""
+        stack = [self.ssa.resolve(value)]
+        memo = self._memo
+        while stack:
+            current = stack[-1]
+            if current in memo:
+                stack.pop()
+                continue
+            self._steps[0] -= 1
+            if self._steps[0] <= 0 or len(stack) > 50_000:
+                return Found(UNKNOWN, _EVERYWHERE)
+            needed = [v for v in self._needs(current) if v not in memo]
+            if needed:
+                # A value that needs itself stands on a cycle that no loop header cuts.
+                if any(v in stack for v in needed[:4]) and len(stack) > 1000:
+                    memo[current] = Found(UNKNOWN, _EVERYWHERE)
+                    continue
+                stack += needed
+                continue
+            memo[current] = self._evaluate(current)
+        return memo[self.ssa.resolve(value)]
+
+    def node(self, node: Node, width: int) -> Found:
+        """The word of a node: a value or a half of one."""
+        found = self.of(node.value)
+        return found if node.part == WHOLE else _half(found, node.part, width * 2)
+
+    def product(self, instr: Instr, part: int, form: Format) -> tuple[AbstractFloat, bool]:
+        """The product that an `fma` adds."""
+        values = [self._source(instr, o) for o in instr.operands[1:3]]
+        if part != WHOLE:
+            values = [_half(v, part, form.bits * 2) for v in values]
+        a, b = (as_float(v.word, form) for v in values)
+        touched = any(v.touched for v in values)
+        same = self._same(instr)
+        mode = Mode(form)
+        return (floats.square(a, mode) if same else floats.multiply(a, b, mode)), touched
+
+    def _same(self, instr: Instr) -> bool:
+        read = self._reductions.read
+        first, second = (read(instr, o) for o in instr.operands[1:3])
+        return first is not None and first == second
+
+    # Order ------------------------------------------------------------------------------------
+    def _needs(self, value: int) -> tuple[int, ...]:
+        ssa = self.ssa
+        kind = ssa.kind[value]
+        resolve = ssa.resolve
+        if kind == PHI:
+            if self._is_header(value):
+                return ()
+            return tuple(resolve(v) for v in ssa.operands[value])
+        if kind == MERGE:
+            predicate, if_true, if_false = ssa.operands[value]
+            truth, _ = self._truth(predicate)
+            if truth is None:
+                return resolve(if_true), resolve(if_false)
+            return (resolve(if_true if truth else if_false),)
+        if kind != RESULT:
+            return ()
+        instr = self._instrs[ssa.instr[value]]
+        if self._is_source(instr, value):
+            return ()
+        if instr.opcode == "selp":
+            return self._selected(instr)
+        return tuple(resolve(v) for v in ssa.use_values[instr.index] if self._is_data(v))
+
+    def _is_data(self, value: int) -> bool:
+        return self.ssa.register[value].type != "pred"
+
+    def _selected(self, instr: Instr) -> tuple[int, ...]:
+        predicate = instr.operands[3]
+        truth: bool | None = None
+        if isinstance(predicate, Register):
+            truth, _ = self._truth(self._guards.symbolic.value_read(instr, predicate))
+        arms = instr.operands[1:3] if truth is None else (instr.operands[1 if truth else 2],)
+        found = [self._reductions.read(instr, o) for o in arms]
+        return tuple(v for v in found if v is not None)
+
+    def _is_header(self, phi: int) -> bool:
+        block = self.ssa.phi_block[phi]
+        return self._reductions.loops.with_header(block) is not None or self._back_edge(block)
+
+    def _back_edge(self, block: int) -> bool:
+        position = self.ssa.cfg.position
+        return any(p < 0 or position[p] >= position[block] for p in self.ssa.phi_sources(block))
+
+    def is_uniform(self, value: int) -> bool:
+        """True if the value does not depend on the bits that the false conjunct talks about."""
+        bits = self.hypothesis.bits or ANY_INDEX
+        return not self._dependences.of(value) & bits
+
+    def _is_source(self, instr: Instr, value: int) -> bool:
+        """True if the evaluation does not look into the instruction."""
+        opcode = instr.opcode
+        if opcode in ("ld", "ldu", "redux", "ldmatrix", "atom", "call") or opcode in _CONTRACTIONS:
+            return True
+        if opcode == "shfl":
+            lanes = exchanged_lanes(instr)
+            return not lanes or bool(lanes & (self.hypothesis.bits or ANY_INDEX))
+        if self.is_uniform(value):
+            uses = self.ssa.use_values[instr.index]
+            return not all(self.is_uniform(v) for v in uses)
+        return False
+
+    # Values -----------------------------------------------------------------------------------
+    def _evaluate(self, value: int) -> Found:
+        ssa = self.ssa
+        kind = ssa.kind[value]
+        uniform = self.is_uniform(value)
+        if kind == PHI:
+            if self._is_header(value):
+                return Found(self._statistic(value) if uniform else UNKNOWN, _NOWHERE)
+            return self._joined([self._memo[ssa.resolve(v)] for v in ssa.operands[value]])
+        if kind == MERGE:
+            return self._merged(ssa.operands[value])
+        if kind != RESULT:
+            return Found(UNKNOWN, _NOWHERE)
+        instr = self._instrs[ssa.instr[value]]
+        if self._is_source(instr, value):
+            return Found(self._read_source(instr, value, uniform), _NOWHERE)
+        found = self._transfer(instr, value)
+        if uniform and self._samples is None and isinstance(found.word, Number):
+            number = found.word
+            if number.value.point is None:
+                settled = floats.assume_finite(number.value, number.form)
+                return Found(Number(number.form, settled), found.touched)
+        if uniform and isinstance(found.word, Unknown):
+            return Found(self._statistic(value), found.touched)
+        return found
+
+    def _joined(self, found: list[Found]) -> Found:
+        word = found[0].word
+        for other in found[1:]:
+            word = join(word, other.word)
+        touched = 0
+        for other in found:
+            touched |= other.touched
+        return Found(word, touched)
+
+    def _merged(self, operands: tuple[int, ...]) -> Found:
+        predicate, if_true, if_false = operands
+        truth, by_false = self._truth(predicate)
+        memo, resolve = self._memo, self.ssa.resolve
+        if truth is None:
+            return self._joined([memo[resolve(if_true)], memo[resolve(if_false)]])
+        found = memo[resolve(if_true if truth else if_false)]
+        return Found(found.word, _EVERYWHERE if by_false else found.touched)
+
+    def _statistic(self, value: int) -> Word:
+        return DATA if self._samples is None else Data(self._samples(value))
+
+    def _read_source(self, instr: Instr, value: int, uniform: bool) -> Word:
+        if instr.opcode == "ld" and instr.shape.space in ("global", "") and not uniform:
+            return self._data
+        if uniform:
+            return self._statistic(value)
+        if instr.opcode == "ld" and instr.shape.space == "shared":
+            return self._shared
+        return DATA if instr.opcode in _CONTRACTIONS else UNKNOWN
+
+    # Predicates -------------------------------------------------------------------------------
+    def _truth(self, predicate: int) -> tuple[bool | None, bool]:
+        """Whether a predicate holds, and whether that is because of the false conjunct."""
+        found = self._truths.get(predicate)
+        if found is None:
+            found = self._truths[predicate] = self._decide(predicate)
+        return found
+
+    def _decide(self, predicate: int) -> tuple[bool | None, bool]:
+        hypothesis = self.hypothesis
+        for truth in (True, False):
+            needed = self._guards.of_predicate(predicate, truth)
+            if needed is None:
+                return not truth, False
+            if not needed:
+                return truth, False
+            if hypothesis.false is not None and any(
+                implies(frozenset({c}), hypothesis.false) for c in needed
+            ):
+                return not truth, True
+        known = hypothesis.known
+        if hypothesis.false is not None:
+            known = known | {negation(hypothesis.false)}
+        for truth in (True, False):
+            needed = self._guards.of_predicate(predicate, truth)
+            if needed is not None and all(implies(known, c) for c in needed):
+                return truth, False
+        return None, False
+
+    # Transfer ---------------------------------------------------------------------------------
+    def _source(self, instr: Instr, operand: Operand) -> Found:
+        if isinstance(operand, Register):
+            read = self._reductions.read(instr, operand)
+            if read is None:
+                return Found(UNKNOWN, _NOWHERE)
+            return self._memo[read] if read in self._memo else self.of(read)
+        if isinstance(operand, Immediate) and operand.kind != "int":
+            if operand.kind == "dec":
+                form = FORMATS.get(instr.shape.type, F32)
+                number = floats.exactly(operand.as_float(instr.shape.type))
+                return Found(Number(form, number), False)
+            return Found(operand.value, False)
+        constant = fold(operand)
+        if constant is None:
+            return Found(UNKNOWN, _NOWHERE)
+        width = BITS.get(instr.shape.type, 32)
+        return Found(constant & (1 << max(width, 16)) - 1, False)
+
+    def _transfer(self, instr: Instr, value: int) -> Found:
+        shape = instr.shape
+        opcode = shape.opcode
+        if opcode == "selp":
+            return self._select(instr)
+        if opcode == "mov":
+            return self._move(instr, value)
+        if opcode == "shfl":
+            return self._source(instr, instr.operands[1])
+        sources = [self._source(instr, o) for o in instr.operands[1:]]
+        touched = _everywhere(sources)
+        if len(instr.defs) != 1:
+            return Found(UNKNOWN, touched)
+        if opcode == "cvt":
+            return _converted(instr, sources)
+        kind = shape.type
+        if kind.endswith("x2") and kind[:-2] in FORMATS:
+            form = FORMATS[kind[:-2]]
+            parts = []
+            for at in (0, 1):
+                half = [_half(s, at, form.bits * 2) for s in sources]
+                word = self._float(instr, form, [h.word for h in half])
+                parts.append(Found(word, _everywhere(half)))
+            return _paired(*parts)
+        if kind in FORMATS:
+            return Found(self._float(instr, FORMATS[kind], [s.word for s in sources]), touched)
+        return _integer(instr, sources)
+
+    def _select(self, instr: Instr) -> Found:
+        predicate = instr.operands[3]
+        truth, by_false = None, False
+        if isinstance(predicate, Register):
+            value = self._guards.symbolic.value_read(instr, predicate)
+            truth, by_false = self._truth(value)
+        if truth is None:
+            return self._joined([self._source(instr, o) for o in instr.operands[1:3]])
+        found = self._source(instr, instr.operands[1 if truth else 2])
+        return Found(found.word, _EVERYWHERE if by_false else found.touched)
+
+    def _move(self, instr: Instr, value: int) -> Found:
+        target, source = instr.operands[0], instr.operands[-1]
+        width = BITS.get(instr.shape.type, 32)
+        if isinstance(source, Vector):
+            parts = [self._source(instr, o) for o in source.elements]
+            if len(parts) != 2:
+                return Found(UNKNOWN, _everywhere(parts))
+            low, high = parts
+            both = _paired(low, high)
+            if isinstance(low.word, int) and isinstance(high.word, int):
+                half = width // 2
+                return Found(low.word & (1 << half) - 1 | high.word << half, both.touched)
+            return both
+        found = self._source(instr, source)
+        if isinstance(target, Vector):
+            if len(target.elements) != 2:
+                return Found(UNKNOWN, _everywhere([found]))
+            at = next(i for i, e in enumerate(target.elements) if e is self.ssa.register[value])
+            return _half(found, at, width)
+        return found
+
+    def _float(self, instr: Instr, form: Format, words: list[Word]) -> Word:
+        rule = _FLOAT.get(instr.opcode)
+        if rule is None:
+            return UNKNOWN
+        shape = instr.shape
+        nearest = not any(shape.has(m) for m in ("rz", "rm", "rp"))
+        mode = Mode(form, nearest, shape.has("ftz"))
+        values = [floats.flushed(as_float(w, form), mode) for w in words]
+        same = len(words) > 1 and instr.opcode in ("mul", "fma") and self._same(instr)
+        found = rule(instr, values, mode, same)
+        if instr.opcode in ("div", "rcp") and self._by_statistic(instr, values):
+            found = floats.assume_finite(found, form)
+        if shape.has("sat"):
+            found = floats.saturate(found)
+        if shape.has("relu"):
+            found = floats.rectified(found)
+        return Number(form, found)
+
+    def _by_statistic(self, instr: Instr, values: list[AbstractFloat]) -> bool:
+        """True if a finite number is divided by a statistic, which is taken not to be zero."""
+        divisor = self._reductions.read(instr, instr.operands[-1])
+        if divisor is None or self._samples is not None or not self.is_uniform(divisor):
+            return False
+        return values[-1].is_finite and not values[-1].is_zero and values[0].is_finite
+
+
+_Rule = Callable[[Instr, list[AbstractFloat], Mode, bool], AbstractFloat]
+
+
+def _extreme(instr: Instr, values: list[AbstractFloat], mode: Mode, same: bool) -> AbstractFloat:
+    keep = instr.shape.has("NaN")
+    if instr.shape.has("abs"):
+        values = [floats.absolute(v) for v in values]
+    combine = floats.maximum if instr.opcode == "max" else floats.minimum
+    found = values[0]
+    for value in values[1:]:
+        found = combine(found, value, keep)
+    return found
+
+
+def _multiply(instr: Instr, values: list[AbstractFloat], mode: Mode, same: bool) -> AbstractFloat:
+    if same:
+        return floats.square(values[0], mode)
+    return floats.multiply(values[0], values[1], mode)
+
+
+def _quotient(instr: Instr, values: list[AbstractFloat], mode: Mode, same: bool) -> AbstractFloat:
+    if instr.shape.has("full") or instr.shape.has("approx"):
+        return floats.approximate_quotient(values[0], values[1], mode)
+    return floats.divide(values[0], values[1], mode)
+
+
+def _inverse(instr: Instr, values: list[AbstractFloat], mode: Mode, same: bool) -> AbstractFloat:
+    if instr.shape.has("approx"):
+        return floats.approximate_reciprocal(values[0], mode)
+    return floats.reciprocal(values[0], mode)
+
+
+_FLOAT: Final[dict[str, _Rule]] = {
+    "add": lambda i, v, m, s: floats.add(v[0], v[1], m),
+    "sub": lambda i, v, m, s: floats.add(v[0], floats.negate(v[1]), m),
+    "mul": _multiply,
+    "fma": lambda i, v, m, s: floats.multiply_add(v[0], v[1], v[2], m, s),
+    "mad": lambda i, v, m, s: floats.multiply_add(v[0], v[1], v[2], m, False),
+    "div": _quotient,
+    "rcp": _inverse,
+    "max": _extreme,
+    "min": _extreme,
+    "neg": lambda i, v, m, s: floats.negate(v[0]),
+    "abs": lambda i, v, m, s: floats.absolute(v[0]),
+    "ex2": lambda i, v, m, s: floats.exp2(v[0], m),
+    "lg2": lambda i, v, m, s: floats.log2(v[0], m),
+    "sqrt": lambda i, v, m, s: floats.square_root(v[0], m),
+    "rsqrt": lambda i, v, m, s: floats.reciprocal_root(v[0], m),
+    "tanh": lambda i, v, m, s: floats.tangent(v[0], m),
+    "sin": lambda i, v, m, s: floats.wave(v[0], 0.0),
+    "cos": lambda i, v, m, s: floats.wave(v[0], 1.0),
+}
+
+
+def _converted(instr: Instr, sources: list[Found]) -> Found:
+    shape = instr.shape
+    touched = _everywhere(sources)
+    if len(shape.types) != 2:
+        return Found(UNKNOWN, touched)
+    to, of = shape.types
+    source = sources[0]
+    if to in FORMATS and of in FORMATS:
+        return Found(_rounded(instr, source.word, FORMATS[of], FORMATS[to]), touched)
+    if to in ("f16x2", "bf16x2") and of == "f32" and len(sources) == 2:
+        form = FORMATS[to[:-2]]
+        # The first source goes to the high half.
+        high, low = (Found(_rounded(instr, s.word, F32, form), s.touched) for s in sources)
+        return _paired(low, high)
+    if to in FORMATS:
+        return Found(_from_integer(source.word, of, FORMATS[to]), touched)
+    if of in FORMATS or "x2" in of or "x2" in to or len(sources) != 1:
+        return Found(UNKNOWN, touched)
+    return _resized(source, BITS.get(of, 32), BITS.get(to, 32), of.startswith("s"))
+
+
+def _from_integer(word: Word, of: str, form: Format) -> Word:
+    if isinstance(word, int):
+        bits = BITS.get(of, 32)
+        number = word & (1 << bits) - 1
+        if of.startswith("s") and number >> (bits - 1):
+            number -= 1 << bits
+        if abs(number) < 1 << form.precision:
+            return Number(form, floats.exactly(float(number)))
+    if isinstance(word, Data) and word.sample is not None and of[0] in "su":
+        return Data(float(max(1, round(word.sample))))
+    return DATA if of[0] in "su" else UNKNOWN
+
+
+def _rounded(instr: Instr, word: Word, of: Format, to: Format) -> Word:
+    shape = instr.shape
+    if any(shape.has(m) for m in ("rni", "rzi", "rmi", "rpi")):
+        return Number(to, floats.anything(to))
+    if isinstance(word, Data):
+        return word
+    nearest = not any(shape.has(m) for m in ("rz", "rm", "rp"))
+    found = floats.convert(as_float(word, of), Mode(to, nearest, shape.has("ftz")))
+    if shape.has("sat"):
+        found = floats.saturate(found)
+    if shape.has("relu"):
+        found = floats.rectified(found)
+    return Number(to, found)
+
+
+def _resized(found: Found, of: int, to: int, signed: bool) -> Found:
+    """An integer in another width."""
+    word = found.word
+    if isinstance(word, int):
+        word &= (1 << of) - 1
+        if signed and word >> (of - 1):
+            word -= 1 << of
+        return Found(word & (1 << to) - 1, found.touched)
+    if of == 16 and to == 32 and not signed:
+        return _paired(found, Found(0, _NOWHERE))
+    if of == 32 and to == 16:
+        return _half(found, 0, 32)
+    return found if of == to else Found(UNKNOWN, found.touched)
+
+
+def widened(word: Word) -> Word:
+    """A bf16 number as the f32 whose high half it is."""
+    if isinstance(word, int):
+        return (word & 0xFFFF) << 16
+    if isinstance(word, Number) and word.form is BF16:
+        return Number(F32, word.value)
+    return word if isinstance(word, Data) else UNKNOWN
+
+
+def _integer(instr: Instr, sources: list[Found]) -> Found:
+    opcode = instr.opcode
+    width = BITS.get(instr.shape.type, 32)
+    words = [s.word for s in sources]
+    touched = _everywhere(sources)
+    if opcode == "prmt" and len(words) == 3 and isinstance(words[2], int):
+        return _permuted(sources[0], sources[1], words[2])
+    if all(isinstance(w, int) for w in words):
+        numbers = [w for w in words if isinstance(w, int)]
+        rule = _INTEGER.get(opcode)
+        if rule is None or (opcode == "shr" and instr.shape.type.startswith("s")):
+            return Found(UNKNOWN, touched)
+        return Found(rule(*numbers) & (1 << width) - 1, touched)
+    if len(words) != 2 or width != 32 or not isinstance(words[1], int):
+        return Found(UNKNOWN, touched)
+    low, high = _half(sources[0], 0, 32), _half(sources[0], 1, 32)
+    amount = words[1]
+    if opcode == "shl" and amount == 16:
+        return Found(widened(low.word), low.touched)
+    if opcode == "and" and amount == 0xFFFF0000:
+        return Found(widened(high.word), high.touched)
+    if opcode == "and" and amount == 0xFFFF:
+        return _paired(low, Found(0, _NOWHERE))
+    if opcode == "shr" and amount == 16 and not instr.shape.type.startswith("s"):
+        return _paired(high, Found(0, _NOWHERE))
+    return Found(UNKNOWN, touched)
+
+
+_INTEGER: Final[dict[str, Callable[..., int]]] = {
+    "and": lambda a, b: a & b,
+    "or": lambda a, b: a | b,
+    "xor": lambda a, b: a ^ b,
+    "not": lambda a: ~a,
+    "shl": lambda a, n: a << min(n, 64),
+    "shr": lambda a, n: a >> n,
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+}
+
+
+def _permuted(first: Found, second: Found, selector: int) -> Found:
+    """`prmt` in its default mode, where it moves whole halves or constant bytes."""
+    touched = _everywhere((first, second))
+    if isinstance(first.word, int) and isinstance(second.word, int):
+        both = first.word & 0xFFFFFFFF | second.word << 32
+        out = 0
+        for at in range(4):
+            nibble = selector >> 4 * at & 15
+            byte = both >> 8 * (nibble & 7) & 255
+            if nibble & 8:
+                byte = 255 if byte & 128 else 0
+            out |= byte << 8 * at
+        return Found(out, touched)
+    parts = [_half(f, at, 32) for f in (first, second) for at in (0, 1)]
+    chosen: list[Found] = []
+    for shift in (0, 8):
+        low, high = selector >> shift & 15, selector >> shift + 4 & 15
+        if low % 2 or high != low + 1 or high > 7:
+            return Found(UNKNOWN, touched)
+        chosen.append(parts[low // 2])
+    return _paired(*chosen)
+
+
+__all__ = [
+    "DATA", "F16", "F64", "Data", "Evaluator", "Found", "Hypothesis", "Number", "Unknown", "Word",
+    "as_float", "conjunct_bits", "halves", "negation",
+]  # fmt: skip

@@ -1,0 +1,197 @@
+"""Padding verdicts: those of the fixtures by Python line, and small kernels."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from ptxlint.dataflow.padding import Padding, PaddingAnalysis
+from ptxlint.facts import Facts
+from ptxlint.frontends.ptx import parse
+
+PTX = Path(__file__).resolve().parents[2] / "fixtures" / "ptx"
+ARCHS = sorted(p.name for p in PTX.iterdir() if p.is_dir())
+
+TABLE: dict[str, dict[int, str]] = {
+    "softmax": {15: "proved"},
+    "softmax_fp16": {15: "proved"},
+    "softmax_buggy": {15: "refuted"},
+    "rmsnorm": {15: "proved"},
+    "l2norm": {15: "proved"},
+    "layer_norm_fwd": {21: "proved"},
+    "layer_norm_bwd": {43: "proved", 50: "proved", 51: "proved"},
+    "layer_norm_bwd_reduce": {79: "proved", 80: "proved"},
+    "matmul_dot_fp16": {39: "proved", 40: "proved"},
+    "elu": {},
+    "bf16_add": {},
+}
+"""By fixture and line of the load: what holds of its padding."""
+
+
+def padding(text: str, name: str = "k.ptx") -> tuple[Facts, Padding]:
+    module = parse(text, name)
+    (function,) = [f for f in module.functions if not f.is_declaration]
+    facts = Facts(module, function)
+    return facts, facts.get(PaddingAnalysis)
+
+
+def by_line(path: Path) -> dict[int, str]:
+    facts, found = padding(path.read_text(), path.name)
+    out: dict[int, str] = {}
+    for verdict in found.verdicts:
+        assert verdict.at.loc is not None
+        frame = facts.module.python_frame(verdict.at.loc)
+        assert frame is not None
+        out[frame.line] = verdict.status
+    return out
+
+
+@pytest.mark.parametrize("name", TABLE)
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
+def test_the_verdicts_of_a_fixture(arch: str, name: str) -> None:
+    assert by_line(PTX / arch / f"{name}.ptx") == TABLE[name]
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_only_the_wrong_softmax_is_refuted(arch: str) -> None:
+    assert by_line(PTX / arch / "softmax_buggy.ptx") == {15: "refuted"}
+    for name in ("softmax", "zero_fill", "rmsnorm", "attention", "quantise_fp8", "welford"):
+        path = PTX / arch / f"{name}.ptx"
+        # Some architectures have no fp8 conversions.
+        if path.exists():
+            assert "refuted" not in by_line(path).values(), name
+
+
+START = """.version 8.6
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 .ptr .global .align 16 a, .param .u64 .ptr .global .align 16 b,
+    .param .u32 n, .param .u32 m) .reqntid 32
+{
+.reg .pred %p<9>;
+.reg .b16 %h<20>;
+.reg .b32 %r<60>;
+.reg .b64 %d<20>;
+mov.u32 %r1, %tid.x;
+ld.param.u32 %r2, [n];
+ld.param.u32 %r50, [m];
+ld.param.u64 %d1, [a];
+ld.param.u64 %d2, [b];
+mul.wide.u32 %d3, %r1, 4;
+add.s64 %d1, %d1, %d3;
+setp.lt.s32 %p1, %r1, %r2;
+"""
+
+
+def tree(operator: str, source: str, free: int, lanes: tuple[int, ...] = (16, 8, 4, 2, 1)) -> str:
+    lines = []
+    for at, lane in enumerate(lanes):
+        target = free + 2 * at
+        lines.append(f"shfl.sync.bfly.b32 %r{target}, {source}, {lane}, 31, -1;")
+        lines.append(f"{operator}.f32 %r{target + 1}, {source}, %r{target};")
+        source = f"%r{target + 1}"
+    lines.append(f"st.global.b32 [%d2], {source};")
+    return "\n".join(lines) + "\n"
+
+
+def statuses(body: str) -> Counter[str]:
+    _, found = padding(START + body + "ret;\n}\n")
+    return Counter(v.status for v in found.verdicts)
+
+
+def load(fill: str) -> str:
+    return f"mov.b32 %r3, {fill};\n@%p1 ld.global.b32 %r3, [%d1];\n"
+
+
+CASES = {
+    "sum of zeros": (load("0") + tree("add", "%r3", 4), "proved"),
+    "sum of minus infinity": (load("0fFF800000") + tree("add", "%r3", 4), "refuted"),
+    "negative zero is neutral": (load("0f80000000") + tree("add", "%r3", 4), "proved"),
+    "max of minus infinity": (load("0fFF800000") + tree("max", "%r3", 4), "proved"),
+    "max of zero": (load("0") + tree("max", "%r3", 4), "refuted"),
+    "max of a large negative number": (load("0fCE6E6B28") + tree("max", "%r3", 4), "open"),
+    "max of relu": (load("0") + "max.f32 %r3, %r3, 0f00000000;\n" + tree("max", "%r3", 4),
+                    "proved"),
+    "min of plus infinity": (load("0f7F800000") + tree("min", "%r3", 4), "proved"),
+    "masked again": (load("0f3F800000") + "selp.f32 %r3, %r3, 0f00000000, %p1;\n"
+                     + tree("add", "%r3", 4), "proved"),
+    "masked again by a stronger bound": (
+        load("0f3F800000") + "add.s32 %r5, %r1, 1;\nsetp.lt.s32 %p2, %r5, %r2;\n"
+        "selp.f32 %r3, %r3, 0f00000000, %p2;\n" + tree("add", "%r3", 6), "proved"),
+    "masked again by a weaker bound": (
+        load("0f3F800000") + "add.s32 %r5, %r1, -1;\nsetp.lt.s32 %p2, %r5, %r2;\n"
+        "selp.f32 %r3, %r3, 0f00000000, %p2;\n" + tree("add", "%r3", 6), "open"),
+    "masked again by another bound": (
+        load("0f3F800000") + "setp.lt.s32 %p2, %r1, %r50;\n"
+        "selp.f32 %r3, %r3, 0f00000000, %p2;\n" + tree("add", "%r3", 6), "open"),
+    "a product of the mask as a number": (
+        load("0f3F800000") + "selp.f32 %r4, 0f3F800000, 0f00000000, %p1;\n"
+        "mul.f32 %r3, %r3, %r4;\n" + tree("add", "%r3", 6), "proved"),
+    "zero times another load": (
+        load("0") + "ld.global.b32 %r4, [%d1+4096];\nmul.f32 %r3, %r3, %r4;\n"
+        + tree("add", "%r3", 6), "proved"),
+    "exponential of zero times another masked load": (
+        load("0") + "ex2.approx.f32 %r3, %r3;\nmov.b32 %r4, 0;\n"
+        "@%p1 ld.global.b32 %r4, [%d1+4096];\nmul.f32 %r3, %r3, %r4;\n"
+        + tree("add", "%r3", 6), "proved"),
+    "exponential of zero times an unmasked load": (
+        load("0") + "ex2.approx.f32 %r3, %r3;\nld.global.b32 %r4, [%d1+4096];\n"
+        "mul.f32 %r3, %r3, %r4;\n" + tree("add", "%r3", 6), "open"),
+    "the lanes that hold padding are not combined": (
+        "setp.lt.s32 %p1, %r1, %r2;\nshr.u32 %r5, %r1, 3;\nsetp.lt.s32 %p1, %r5, %r2;\n"
+        + load("0f3F800000") + tree("add", "%r3", 6, (4, 2, 1)), "proved"),
+    "a part of the lanes that hold padding is combined": (
+        "shr.u32 %r5, %r1, 2;\nsetp.lt.s32 %p1, %r5, %r2;\n"
+        + load("0f3F800000") + tree("add", "%r3", 6, (4, 2, 1)), "refuted"),
+    "an opaque mask": (
+        "ld.global.b32 %r5, [%d1+4096];\nsetp.ne.s32 %p1, %r5, 0;\n"
+        + load("0f3F800000") + tree("add", "%r3", 6), "open"),
+    "no fill at all": ("@%p1 ld.global.b32 %r3, [%d1];\n" + tree("add", "%r3", 4), "open"),
+    "a comparison with a constant": (
+        "setp.lt.s32 %p1, %r1, 20;\n" + load("0f3F800000") + tree("add", "%r3", 6), "open"),
+    "a shift of an exponent": (
+        load("0") + tree("max", "%r3", 4) + "sub.f32 %r15, %r3, %r13;\nex2.approx.f32 %r16, %r15;\n"
+        "selp.f32 %r16, %r16, 0f00000000, %p1;\n" + tree("add", "%r16", 20), "open"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_small_kernel(name: str) -> None:
+    body, status = CASES[name]
+    found = statuses(body)
+    assert status in found, found
+    assert status == "refuted" or "refuted" not in found
+
+
+def test_the_guard_of_one_half_says_nothing_of_the_other() -> None:
+    halves = """
+        add.s32 %r5, %r1, 32;
+        setp.lt.s32 %p2, %r5, %r2;
+        mov.b16 %h1, 0xFF80;
+        @%p1 ld.global.b16 %h1, [%d1];
+        mov.b16 %h2, 0xFF80;
+        @%p2 ld.global.b16 %h2, [%d1+64];
+        mov.b32 %r6, {%h1, %h2};
+        mov.b32 {%h3, %h4}, %r6;
+        cvt.f32.bf16 %r7, %h3;
+        cvt.f32.bf16 %r8, %h4;
+        max.f32 %r9, %r7, %r8;
+    """
+    assert statuses(halves + tree("max", "%r9", 10)) == {"proved": 2}
+
+
+def test_a_fill_that_only_reaches_a_masked_store_has_no_verdict() -> None:
+    body = load("0") + "add.f32 %r3, %r3, 0f3F800000;\n@%p1 st.global.b32 [%d2], %r3;\n"
+    assert not statuses(body)
+
+
+def test_a_spent_budget_proves_nothing() -> None:
+    module = parse(START + load("0") + tree("add", "%r3", 4) + "ret;\n}\n", "k.ptx")
+    (function,) = module.functions
+    facts = Facts(module, function)
+    for budget in range(0, 60, 3):
+        found = Padding(facts, budget=budget)
+        assert found.steps[0] > 0 or "proved" not in [v.status for v in found.verdicts]
+    assert [v.status for v in Padding(facts).verdicts] == ["proved"]
