@@ -12,6 +12,7 @@ from ptxlint.facts import Facts
 from ptxlint.ir.function import Function
 from ptxlint.ir.instruction import Instr
 from ptxlint.ir.operand import Immediate, Register
+from ptxlint.ir.types import bits
 from ptxlint.rulekit import Hit, Note, Rule, Sample, Verdict
 
 _CARRIERS: Final = frozenset({"mov", "prmt", "shfl", "call"})
@@ -31,10 +32,10 @@ class UninitialisedRead(Rule):
     why = (
         "PTX does not say what an unwritten register holds: the result changes from one assembler "
         "and one GPU to the next. Where a value is only handed on (mov, prmt, shfl, a call's "
-        "argument, the unused half of a packed conversion) compilers leave it undefined on "
-        "purpose, and nothing is said. Nor is there a finding where some way to the read writes "
-        "the register: optimisers know that the other ways are not taken, so it is left as an "
-        "open obligation."
+        "argument, the byte of an empty structure, the unused half of a packed conversion) "
+        "compilers leave it undefined on purpose, and nothing is said. Nor is there a finding "
+        "where some way to the read writes the register: optimisers know that the other ways are "
+        "not taken, so it is left as an open obligation."
     )
     fix = "Write the register before it is read, or correct the name of the operand."
     refs = (
@@ -266,7 +267,8 @@ def _is_handed_on(instr: Instr, register: Register) -> bool:
     if shape.opcode in _CARRIERS:
         return True
     if shape.opcode == "st":
-        return shape.space == "param"
+        # An empty structure is one byte that nobody fills.
+        return shape.space in ("param", "local") or bits(shape.type) == 8
     if shape.opcode == "cvt":
         # Two values packed into one register: one half may be there for nothing.
         return len(shape.patterns) > 2

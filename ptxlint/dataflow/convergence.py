@@ -26,7 +26,7 @@ from ptxlint.dataflow.thread_split import Condition, Route, Split, find_split
 from ptxlint.dataflow.uniformity import Uniformity, UniformityAnalysis
 from ptxlint.facts import Analysis, Facts
 from ptxlint.ir.instruction import Instr
-from ptxlint.ir.operand import Register
+from ptxlint.ir.operand import Register, SpecialRegister
 from ptxlint.ir.pattern import fold
 
 FULL_MASK: Final = 0xFFFFFFFF
@@ -42,7 +42,7 @@ class Parting(NamedTuple):
     go elsewhere leave the kernel, and do nothing any more after the ways from the branch have met
     again. `split` is a launch in which they do part; without one, `source` is what the condition
     was followed to (a load, a special register), None if that is nothing in particular, and `own`
-    says that it is a load from an address that differs from lane to lane.
+    says that it is a load from an address made of the thread's index.
     """
 
     branch: Instr
@@ -95,9 +95,7 @@ class Convergence:
         split = self._splits[key]
         if split is not None:
             return Parting(branch, exited, split, None, False)
-        source = self._source(branch)
-        own = source is not None and self._reads_own_address(source)
-        return Parting(branch, exited, None, source, own)
+        return Parting(branch, exited, None, *self._source(branch))
 
     def level(self, instr: Instr) -> Level:
         """The largest set of threads that reaches an instruction as a whole or not at all.
@@ -118,19 +116,18 @@ class Convergence:
             join = self._post_dominators.idom[join]
         return True
 
-    def _source(self, branch: Instr) -> Instr | None:
-        """What makes a branch's condition differ: a value from memory, else where it starts."""
+    def _source(self, branch: Instr) -> tuple[Instr | None, bool]:
+        """What makes a branch's condition differ: a value from memory, else where it starts.
+
+        And whether that is the one load on the way, from an address made of the thread's index.
+        """
         values = self._ssa.use_values[branch.index]
         reasons = self._uniformity.explain(values[0]) if values else []
-        loads = (r for r in reasons if r.opcode in LOADS and r.shape.space != "param")
-        return next(loads, reasons[-1] if reasons else None)
-
-    def _reads_own_address(self, source: Instr) -> bool:
-        """True for a load whose address differs from lane to lane."""
-        if source.opcode not in ("ld", "ldu") or source.guard is not None:
-            return False
-        level_of = self._uniformity.use_uniformity
-        return any(level_of(source, use) is Level.THREAD for use in range(len(source.uses)))
+        loads = [r for r in reasons if r.opcode in LOADS and r.shape.space != "param"]
+        if not loads:
+            return (reasons[-1] if reasons else None), False
+        own = len(loads) == 1 and loads[0].opcode != "atom" and _reads_index(reasons[-1])
+        return loads[0], own
 
     def _find(self, instr: Instr, branch: Instr, together: Level, mask: int) -> Split | None:
         """A launch in which a thread comes to an instruction and one that should does not."""
@@ -213,6 +210,14 @@ class Convergence:
             targets = {d.target for d in closure(block) if d.branch == at}
             if targets and targets.isdisjoint(taken):
                 yield block
+
+
+def _reads_index(instr: Instr) -> bool:
+    """True if an instruction reads what tells the lanes of a warp apart."""
+    return any(
+        isinstance(atom, SpecialRegister) and atom.name.startswith(("%tid", "%laneid"))
+        for atom in instr.args
+    )
 
 
 def constant_of(facts: Facts, instr: Instr, operand: int) -> int | None:
