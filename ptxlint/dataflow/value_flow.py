@@ -1,0 +1,276 @@
+"""How values go into other values: copied, added, multiplied, compared, chosen, or else.
+
+A step of the flow leads from a value that an instruction, phi, merge or partial write reads to
+one that it makes. Halves of packed registers are not told apart. The destination of a tensor-core
+product depends on the element of the accumulator that it replaces, and on all of both factors.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Final
+
+from ptxlint.cfg.loops import Loop, LoopForest, LoopsAnalysis
+from ptxlint.dataflow.ssa import SsaAnalysis
+from ptxlint.dataflow.ssa_values import MERGE, PHI, RESULT, UNDEFINED, Ssa
+from ptxlint.facts import Analysis, Facts
+from ptxlint.ir.instruction import Instr, Shape
+from ptxlint.ir.operand import (
+    Address,
+    Expr,
+    Group,
+    Immediate,
+    Indexed,
+    Negated,
+    Operand,
+    Pair,
+    Register,
+    Selected,
+    Vector,
+)
+from ptxlint.ir.pattern import fold
+
+COPY: Final = 0
+"""Moved, converted, packed, negated, brought from another lane, or joined unchanged."""
+TERM: Final = 1
+"""Added or subtracted; the accumulator of a tensor-core product."""
+FACTOR: Final = 2
+"""Multiplied or divided; a factor of a tensor-core product."""
+EXTREME: Final = 3
+"""Compared by max or min."""
+OTHER: Final = 4
+"""Anything else that enters the result, integer arithmetic too."""
+CHOICE: Final = 5
+"""The predicate of a selection or of a predicated definition."""
+ADDRESS: Final = 6
+"""Part of the address that the result is loaded from."""
+
+DATA: Final = frozenset({COPY, TERM, FACTOR, EXTREME, OTHER})
+"""The roles of what the result is computed from."""
+
+FLOATS: Final = frozenset("f16 f16x2 bf16 bf16x2 tf32 f32 f32x2 f64".split())
+_COPIES: Final = frozenset("mov cvt neg cvta movmatrix".split())
+_BY_OPCODE: Final = {
+    "add": (TERM, TERM, TERM), "sub": (TERM, TERM, TERM), "mul": (FACTOR, FACTOR),
+    "div": (FACTOR, FACTOR), "fma": (FACTOR, FACTOR, TERM), "mad": (FACTOR, FACTOR, TERM),
+    "max": (EXTREME,) * 3, "min": (EXTREME,) * 3,
+}  # fmt: skip
+_TENSOR: Final = frozenset({"mma", "wgmma", "wmma"})
+
+
+class ValueFlow:
+    """The steps between the values of a function, found when asked for."""
+
+    def __init__(self, ssa: Ssa, loops: LoopForest) -> None:
+        self.ssa = ssa
+        self.loops = loops
+        self._instrs = ssa.cfg.function.instrs
+        self._steps: dict[int, dict[int, list[tuple[int, int]]]] = {}
+        self._onward: dict[int, dict[int, list[tuple[int, int]]]] = {}
+        self._counts: dict[Shape, list[int]] = {}
+
+    def sources(self, value: int) -> list[tuple[int, int]]:
+        """The values that a value is made of, each with its role."""
+        ssa = self.ssa
+        kind = ssa.kind[value]
+        if kind == RESULT:
+            return self._of_instr(ssa.instr[value]).get(value, [])
+        operands = ssa.operands[value]
+        if kind == MERGE:
+            return [(operands[0], CHOICE), (operands[1], COPY), (operands[2], COPY)]
+        return [(operand, COPY) for operand in operands]
+
+    def results(self, value: int) -> list[tuple[int, int]]:
+        """The values that a value goes into, each with its role there."""
+        out: list[tuple[int, int]] = []
+        for made in dict.fromkeys(self.ssa.value_users(value)):
+            out += [(made, role) for source, role in self.sources(made) if source == value]
+        for at in dict.fromkeys(user.index for user in self.ssa.instr_users(value)):
+            out += self._from_instr(at).get(value, ())
+        return out
+
+    def operand_values(self, instr: Instr) -> list[tuple[int, ...]]:
+        """The values read in each operand, in order; the guard is none of them."""
+        shape = instr.shape
+        counts = self._counts.get(shape)
+        if counts is None:
+            counts = [
+                0 if role == "def" and type(operand) is not Address else len(_registers(operand))
+                for operand, role in zip(instr.operands, shape.roles, strict=True)
+            ]
+            self._counts[shape] = counts
+        values = self.ssa.use_values[instr.index]
+        at = 1 if shape.guard else 0
+        out: list[tuple[int, ...]] = []
+        for count in counts:
+            out.append(values[at : at + count])
+            at += count
+        return out
+
+    def constant(self, value: int) -> int | None:
+        """The integer, or the bits of the literal, that a value is; None if it is none.
+
+        A predicate that is always true is 1.
+        """
+        ssa = self.ssa
+        value = ssa.resolve(value)
+        if ssa.kind[value] != RESULT:
+            return None
+        instr = self._instrs[ssa.instr[value]]
+        if instr.opcode != "mov" or len(instr.operands) != 2:
+            return None
+        source = instr.operands[1]
+        if isinstance(source, Immediate):
+            return int(source.value != 0) if instr.shape.type == "pred" else source.value
+        return fold(source)
+
+    def is_false(self, instr: Instr, at: int) -> bool:
+        """True if the predicate operand of an instruction is constantly false."""
+        return self._truth(instr, at) is False
+
+    def is_true(self, instr: Instr, at: int) -> bool:
+        """True if the predicate operand of an instruction is constantly true."""
+        return self._truth(instr, at) is True
+
+    def _truth(self, instr: Instr, at: int) -> bool | None:
+        operand = instr.operands[at]
+        negated = isinstance(operand, Negated)
+        known = fold(operand)
+        if known is None:
+            values = self.operand_values(instr)[at]
+            known = self.constant(values[0]) if len(values) == 1 else None
+            if known is not None and negated:
+                known = int(not known)
+        return None if known is None else known != 0
+
+    def accumulates(self, instr: Instr) -> bool:
+        """True if a tensor-core product may add to what its accumulator holds."""
+        return instr.opcode != "wgmma" or not self.is_false(instr, _scale_d(instr.shape))
+
+    def in_loop(self, value: int, loop: Loop) -> bool:
+        """True if the value comes to be inside the loop."""
+        if self.ssa.kind[value] <= UNDEFINED + 1:
+            return False
+        return self.loops.contains(loop, self.ssa.block_of(value))
+
+    def is_header_phi(self, value: int, loop: Loop) -> bool:
+        """True for a phi at the head of the loop: what it carries from round to round."""
+        return self.ssa.kind[value] == PHI and self.ssa.phi_block[value] == loop.header
+
+    def carried(self, phi: int, loop: Loop) -> tuple[list[int], list[int]]:
+        """What a header phi is before the loop, and what a round hands to the next one."""
+        ssa = self.ssa
+        init: list[int] = []
+        latch: list[int] = []
+        for source, operand in zip(ssa.phi_sources(loop.header), ssa.operands[phi], strict=True):
+            inside = source >= 0 and self.loops.contains(loop, source)
+            (latch if inside else init).append(operand)
+        return init, latch
+
+    # Steps of an instruction ------------------------------------------------------------------
+    def _of_instr(self, at: int) -> dict[int, list[tuple[int, int]]]:
+        """By written value (before merges), its sources."""
+        found = self._steps.get(at)
+        if found is None:
+            found = self._steps[at] = self._find(self._instrs[at])
+        return found
+
+    def _from_instr(self, at: int) -> dict[int, list[tuple[int, int]]]:
+        """By value read: the values it goes into."""
+        found = self._onward.get(at)
+        if found is None:
+            found = self._onward[at] = {}
+            for result, sources in self._of_instr(at).items():
+                for source, role in sources:
+                    found.setdefault(source, []).append((result, role))
+        return found
+
+    def _find(self, instr: Instr) -> dict[int, list[tuple[int, int]]]:
+        ssa = self.ssa
+        results = [ssa.written(value) for value in ssa.def_values[instr.index]]
+        if not results:
+            return {}
+        if instr.opcode in _TENSOR and instr.shape.modifiers[0] != "load":
+            return self._of_tensor(instr, results)
+        operands = self.operand_values(instr)
+        roles = _roles(instr)
+        shared: list[tuple[int, int]] = []
+        for at, values in enumerate(operands):
+            if values:
+                role = roles[at] if at < len(roles) else OTHER
+                if isinstance(instr.operands[at], Address | Indexed):
+                    role = ADDRESS
+                shared += [(value, role) for value in values]
+        return dict.fromkeys(results, shared)
+
+    def _of_tensor(self, instr: Instr, results: list[int]) -> dict[int, list[tuple[int, int]]]:
+        operands = self.operand_values(instr)
+        if instr.opcode == "wgmma":
+            old = operands[0] if self.accumulates(instr) else ()
+            factors = [v for values in operands[1:] for v in values]
+        else:
+            old = operands[3] if len(operands) > 3 else ()
+            rest = operands[1:3] + operands[4:]
+            factors = [v for values in rest for v in values]
+        common = [(value, FACTOR) for value in factors]
+        if len(old) != len(results):
+            every = [(value, TERM) for value in old]
+            return dict.fromkeys(results, every + common)
+        return {
+            result: [(value, TERM), *common] for result, value in zip(results, old, strict=True)
+        }
+
+
+def _scale_d(shape: Shape) -> int:
+    """The operand of `wgmma.mma_async` that says whether D is added to (PTX ISA, "wgmma")."""
+    return 5 if shape.has("sp") else 3
+
+
+def _roles(instr: Instr) -> tuple[int, ...]:
+    """The roles of the operands, destinations included."""
+    shape = instr.shape
+    opcode = shape.opcode
+    writes = sum(role == "def" for role in shape.roles)
+    head = (OTHER,) * writes
+    if opcode in _COPIES:
+        return (*head, COPY)
+    if opcode == "shfl":
+        return (*head, COPY, OTHER, OTHER, OTHER)
+    if opcode in ("selp", "slct"):
+        return (*head, COPY, COPY, CHOICE)
+    found = _BY_OPCODE.get(opcode)
+    if found is None or shape.type not in FLOATS:
+        return head
+    return head + found
+
+
+def _registers(operand: Operand) -> list[Register]:
+    """The registers in an operand, in the order in which they are written."""
+    if isinstance(operand, Register):
+        return [operand]
+    if isinstance(operand, Selected):
+        return [operand.register]
+    inner: tuple[Operand, ...] = ()
+    if isinstance(operand, Vector | Group):
+        inner = operand.elements
+    elif isinstance(operand, Address):
+        inner = (operand.base, *operand.rest)
+    elif isinstance(operand, Pair):
+        inner = (operand.first, operand.second)
+    elif isinstance(operand, Negated):
+        inner = (operand.operand,)
+    elif isinstance(operand, Indexed):
+        inner = (operand.base, operand.subscript)
+    elif isinstance(operand, Expr):
+        inner = operand.operands
+    return [register for part in inner for register in _registers(part)]
+
+
+class ValueFlowAnalysis(Analysis[ValueFlow]):
+    """The flow of values as facts of a function."""
+
+    name: ClassVar[str] = "value-flow"
+    requires: ClassVar[tuple[type[Analysis[Any]], ...]] = (SsaAnalysis, LoopsAnalysis)
+
+    def run(self, facts: Facts) -> ValueFlow:
+        """Nothing is computed before it is asked for."""
+        return ValueFlow(facts.get(SsaAnalysis), facts.get(LoopsAnalysis))
