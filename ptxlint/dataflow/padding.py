@@ -210,23 +210,44 @@ class Padding:
     def _judge(self) -> None:
         pairs: dict[int, list[Pair]] = {}
         for reduction in self.reductions.all:
+            found: list[tuple[Pair, list[Site]]] = []
+            bare: list[Leaf] = []
             for leaf in reduction.leaves:
-                roots = [leaf.node.value]
-                if leaf.product is not None:
-                    roots = [
-                        v
-                        for o in leaf.product.operands[1:3]
-                        if (v := self.reductions.read(leaf.product, o)) is not None
-                    ]
-                for conjunct, sites in self._touching(roots).items():
-                    pair = self._pair(reduction, leaf, conjunct, sites[0])
-                    if pair is not None:
-                        for site in sites:
-                            pairs.setdefault(site.value, []).append(pair._replace(site=site))
+                own = list(self._leaf_pairs(reduction, leaf))
+                found += own
+                if not own and not leaf.init:
+                    bare.append(leaf)
+            doubt = bool(found) and any(not self._is_neutral_anyway(reduction, b) for b in bare)
+            for pair, sites in found:
+                if doubt and pair.status == PROVED:
+                    reason = f"a part of what reaches `{_name(reduction)}` has no mask of its own"
+                    pair = pair._replace(status=OPEN, reason=reason)
+                for site in sites:
+                    pairs.setdefault(site.value, []).append(pair._replace(site=site))
         for group in self._groups():
             verdict = self._verdict(group, [p for s in group for p in pairs.get(s.value, ())])
             if verdict is not None:
                 self.verdicts.append(verdict)
+
+    def _leaf_pairs(self, reduction: Reduction, leaf: Leaf) -> Iterator[tuple[Pair, list[Site]]]:
+        """The verdicts on one leaf, each with the loads whose conjunct it is about."""
+        roots = [leaf.node.value]
+        if leaf.product is not None:
+            read = self.reductions.read
+            factors = [read(leaf.product, o) for o in leaf.product.operands[1:3]]
+            roots = [v for v in factors if v is not None]
+        for conjunct, sites in self._touching(roots).items():
+            known = frozenset.intersection(*(s.guard for s in sites)) - {conjunct}
+            pair = self._pair(reduction, leaf, conjunct, known, sites[0])
+            if pair is not None:
+                yield pair, sites
+
+    def _is_neutral_anyway(self, reduction: Reduction, leaf: Leaf) -> bool:
+        """True if a leaf never changes a result, or is the same for the whole CTA."""
+        if not self._dependences.of(leaf.node.value):
+            return True
+        found = self._leaf(self._evaluator(None, ALWAYS), reduction, leaf)
+        return found is not None and bool(self._neutral(reduction, found.number))
 
     def _verdict(self, group: list[Site], pairs: list[Pair]) -> LoadVerdict | None:
         found = list(pairs)
@@ -281,9 +302,13 @@ class Padding:
         return _Value(as_float(found.word, form), bool(found.touched))
 
     def _pair(
-        self, reduction: Reduction, leaf: Leaf, conjunct: Conjunct, site: Site
+        self,
+        reduction: Reduction,
+        leaf: Leaf,
+        conjunct: Conjunct,
+        known: Conjunction,
+        site: Site,
     ) -> Pair | None:
-        known = site.guard - {conjunct}
         evaluator = self._evaluator(conjunct, known)
         if reduction.type not in FORMATS and reduction.type.removesuffix("x2") not in FORMATS:
             return self._integers(evaluator, reduction, leaf, conjunct, site)

@@ -530,6 +530,10 @@ class Evaluator:
         if opcode == "cvt":
             return _converted(instr, sources)
         kind = shape.type
+        if len(shape.types) == 2 and shape.types[0] == "f32" and kind in ("f16", "bf16"):
+            # All but the last source are of the narrow type (PTX ISA, "Mixed Precision").
+            narrow = [Number(F32, as_float(s.word, FORMATS[kind])) for s in sources[:-1]]
+            return Found(self._float(instr, F32, [*narrow, sources[-1].word]), touched)
         if kind.endswith("x2") and kind[:-2] in FORMATS:
             form = FORMATS[kind[:-2]]
             parts = []

@@ -262,7 +262,7 @@ class Reductions:
                 continue
             instr = self.definition(ssa.resolve(latch))
             found = None if instr is None else operator_of(instr)
-            if instr is None or found is None or instr.shape.type[0] in "su":
+            if instr is None or found is None or instr.shape.type[:1] in "su":
                 return None
             return found if self._reaches(ssa.resolve(latch), phi, found) else None
         return None
@@ -479,7 +479,7 @@ def operator_of(instr: Instr) -> str | None:
     shape = instr.shape
     if shape.opcode not in _OPERATORS or shape.has("cc") or shape.has("sat"):
         return None
-    if shape.opcode in ("mul", "fma") and shape.type[0] not in "fb":
+    if shape.opcode in ("mul", "fma") and shape.type[:1] not in ("f", "b"):
         return None
     return _OPERATORS[shape.opcode]
 

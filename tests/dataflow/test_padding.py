@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -145,6 +146,9 @@ CASES = {
     "a part of the lanes that hold padding is combined": (
         "shr.u32 %r5, %r1, 2;\nsetp.lt.s32 %p1, %r5, %r2;\n"
         + load("0f3F800000") + tree("add", "%r3", 6, (4, 2, 1)), "refuted"),
+    "a sum of a masked and an unmasked load": (
+        load("0") + "ld.global.b32 %r4, [%d1+4096];\nadd.f32 %r3, %r3, %r4;\n"
+        + tree("add", "%r3", 6), "open"),
     "an opaque mask": (
         "ld.global.b32 %r5, [%d1+4096];\nsetp.ne.s32 %p1, %r5, 0;\n"
         + load("0f3F800000") + tree("add", "%r3", 6), "open"),
@@ -180,6 +184,42 @@ def test_the_guard_of_one_half_says_nothing_of_the_other() -> None:
         max.f32 %r9, %r7, %r8;
     """
     assert statuses(halves + tree("max", "%r9", 10)) == {"proved": 2}
+
+
+def edited(name: str, old: str, new: str) -> dict[int, str]:
+    """The verdicts of a fixture with one constant or instruction changed everywhere."""
+    text = (PTX / "sm_90" / f"{name}.ptx").read_text()
+    changed = re.sub(old, new, text)
+    assert changed != text
+    facts, found = padding(changed)
+    frames = [(facts.module.python_frame(v.at.loc), v.status) for v in found.verdicts if v.at.loc]
+    return {frame.line: status for frame, status in frames if frame is not None}
+
+
+MASKED_AGAIN = r"selp\.(b32|f32) \t(%r\d+), (%r\d+), 0f(?:00000000|FF800000), %p\d+;"
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "wanted"),
+    [
+        ("softmax", r"(%r2), -8388608;", r"\1, 0;", {15: "refuted"}),
+        ("softmax_fp16", r"(%rs2), -1024;", r"\1, 0;", {15: "refuted"}),
+        ("cross_entropy_fwd", r"(%rs2), -128;", r"\1, 0;", {23: "refuted"}),
+        ("zero_fill", r"(mov.b32 \t%r2), 0;", r"\1, 0xFF800000;", {18: "refuted"}),
+        ("layer_norm_fwd", MASKED_AGAIN, r"mov.\1 \2, \3;", {21: "refuted"}),
+        ("attention", MASKED_AGAIN, r"mov.\1 \2, \3;",
+         {24: "proved", 27: "refuted", 32: "proved"}),
+        ("flash_attention", MASKED_AGAIN, r"mov.\1 \2, \3;",
+         {22: "proved", 32: "refuted", 33: "proved"}),
+        # The other factor is 0 in the same lanes, so that the second mask is not needed.
+        ("layer_norm_bwd", MASKED_AGAIN, r"mov.\1 \2, \3;",
+         {43: "proved", 50: "proved", 51: "proved"}),
+    ],
+)  # fmt: skip
+def test_a_broken_kernel_is_not_proved(
+    name: str, old: str, new: str, wanted: dict[int, str]
+) -> None:
+    assert edited(name, old, new) == wanted
 
 
 def test_a_fill_that_only_reaches_a_masked_store_has_no_verdict() -> None:

@@ -179,4 +179,5 @@ def test_a_long_chain_is_no_deep_recursion() -> None:
     lines += ["add.f32 %r2, %r2, %r1;"] * 5000
     lines += ["shfl.sync.bfly.b32 %r4, %r2, 1, 31, -1;", "add.f32 %r5, %r2, %r4;"]
     (r,) = body("\n".join([*lines, "st.global.b32 [%d3], %r5;\n"]))
-    assert len(r.instrs) == 5002
+    # The first sum, with the constant, is what the lane puts in.
+    assert len(r.instrs) == 5001
