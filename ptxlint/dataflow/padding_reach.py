@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from ptxlint.dataflow.guards import Conjunct
 from ptxlint.dataflow.polynomial import Polynomial
-from ptxlint.dataflow.reductions import Reduction, Reductions
+from ptxlint.dataflow.reductions import Node, Reduction, Reductions
 from ptxlint.dataflow.ssa import SsaAnalysis
 from ptxlint.dataflow.ssa_values import PHI, RESULT, Ssa
 from ptxlint.facts import Facts
@@ -299,17 +299,22 @@ class Reach:
             if not self._ssa.cfg.is_reachable(instr):
                 continue
             values = self.payload(instr)
-            if not values or not all(self._reductions.step(v) is not None for v in values):
+            if not values or not all(map(self._is_step, values)):
                 out.append(instr)
         return out
 
+    def _is_step(self, value: int) -> bool:
+        """True for what a reduction made of values from several lanes, or for a pair of such."""
+        step_at = self._reductions.step_at
+        if self._reductions.step(value) is not None:
+            return True
+        return all(step_at(Node(value, part)) is not None for part in (0, 1))
+
     def _is_handed_over(self, values: list[int]) -> bool:
         """True for the second half of a reduction over warps."""
+        step = self._reductions.step_at
         stored = [self._reductions.stored_before(v) for v in values]
-        return all(
-            s and all(self._reductions.step(self._ssa.resolve(v)) is not None for v in s)
-            for s in stored
-        )
+        return all(s and all(step(self._reductions.node(n)) is not None for n in s) for s in stored)
 
     def _product_goes_on(self, products: list[int]) -> bool:
         """True if a product's elements are combined again: by a reduction or as factors."""

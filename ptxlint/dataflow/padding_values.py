@@ -195,17 +195,19 @@ def negation(conjunct: Conjunct) -> Conjunct:
 
 
 class Dependences:
-    """On which bits of the thread index values depend, after `redux` over all lanes of a warp.
+    """On which bits of the thread index values depend, with two more facts than `Uniformity` has.
 
-    Other than `Uniformity` it takes a warp-wide combination of full warps for a function of what
-    the warp's lanes hold.
+    A `redux` over all lanes gives what the warp's lanes hold together; and a packed register whose
+    halves are both combined with what another lane holds is the same in both lanes.
     """
 
     def __init__(self, ssa: Ssa, uniformity: Uniformity, reductions: Reductions) -> None:
         self._ssa = ssa
         self._uniformity = uniformity
         self._reductions = reductions
-        self._is_refined = any(e.opcode == "redux" for e in reductions.exchanges)
+        self._is_refined = reductions.has_packed_steps or any(
+            e.opcode == "redux" for e in reductions.exchanges
+        )
         self._known: dict[int, int] = {}
 
     def of(self, value: int) -> int:
@@ -230,17 +232,32 @@ class Dependences:
     def _looked_through(self, value: int) -> tuple[int, ...]:
         """The values that alone decide this one; none where nothing is gained."""
         ssa = self._ssa
-        if ssa.kind[value] != RESULT or not self._uniformity.dependence(value) & WARP_BITS:
+        if ssa.kind[value] != RESULT or not self._uniformity.dependence(value) & ANY_INDEX:
             return ()
         instr = ssa.cfg.function.instrs[ssa.instr[value]]
+        steps = self._packed_steps(value)
+        if steps is not None:
+            return tuple(step.source for step in steps)
         if instr.opcode == "redux":
             return ssa.operands[value][:1]
         if instr.opcode in _PURE and instr.guard is None:
             return ssa.operands[value]
         return ()
 
+    def _packed_steps(self, value: int) -> tuple[Any, Any] | None:
+        low, high = (self._reductions.step_at(Node(value, part)) for part in (0, 1))
+        return None if low is None or high is None else (low, high)
+
     def _refine(self, value: int) -> int:
         base = self._uniformity.dependence(value) & ANY_INDEX
+        steps = self._packed_steps(value)
+        if steps is not None:
+            found = 0
+            for step in steps:
+                # The lanes that a `down` tree leaves out hold something else.
+                agreed = step.lanes if step.exchange.shape.has("bfly") else 0
+                found |= self._known[step.source] & ~agreed
+            return base & found
         operands = self._looked_through(value)
         if not operands:
             return base

@@ -19,6 +19,7 @@ from ptxlint.facts import Analysis, Facts
 from ptxlint.ir.instruction import Instr
 from ptxlint.ir.operand import Operand, Register, Vector
 from ptxlint.ir.pattern import fold
+from ptxlint.ir.types import BITS
 
 WHOLE: Final = -1
 """The part of a value that is no half of a packed register."""
@@ -90,8 +91,8 @@ class Reductions:
         self.loops: LoopForest = facts.get(LoopsAnalysis)
         self._uniformity: Uniformity = facts.get(UniformityAnalysis)
         self._instrs = facts.function.instrs
-        self._steps: dict[int, _Step] = {}
-        """By the combined value."""
+        self._steps: dict[Node, _Step] = {}
+        """By the combined value, or half."""
         self.exchanges: list[Instr] = []
         """Every `shfl` and `redux` in reachable code."""
         self.recognised: set[int] = set()
@@ -162,14 +163,15 @@ class Reductions:
                 break
             source, target = instr.operands[-1], instr.operands[0]
             inner: int | None = None
+            place = WHOLE
             if part != WHOLE and isinstance(source, Vector) and len(source.elements) == 2:
-                inner, part = self.read(instr, source.elements[part]), WHOLE
+                inner = self.read(instr, source.elements[part])
             elif part == WHOLE and isinstance(target, Vector) and len(target.elements) == 2:
                 inner = self.read(instr, source)
-                part = _position(instr, target, self.ssa.register[value])
+                place = _position(instr, target, self.ssa.register[value])
             if inner is None:
-                return Node(value, node.part if part == WHOLE else part)
-            value = inner
+                break
+            value, part = inner, place
         return Node(value, part)
 
     # Steps ------------------------------------------------------------------------------------
@@ -182,7 +184,7 @@ class Reductions:
                     continue
                 if source is not None and instr.shape.modifiers[1] in ("add", "max", "min"):
                     result = self.ssa.def_values[instr.index][0]
-                    self._steps[self.ssa.resolve(result)] = _Step(
+                    self._steps[Node(self.ssa.resolve(result))] = _Step(
                         source, instr, instr, ALL_LANES, False
                     )
             elif instr.opcode == "shfl":
@@ -199,7 +201,31 @@ class Reductions:
             step = self._combination(shfl, reader, source, lanes)
             if step is not None:
                 result = self.ssa.def_values[reader.index][0]
-                self._steps[self.ssa.resolve(result)] = step
+                self._steps[Node(self.ssa.resolve(result))] = step
+            elif reader.opcode == "mov" and isinstance(reader.operands[-1], Vector):
+                self._find_packed(shfl, reader, source, lanes)
+
+    def _find_packed(self, shfl: Instr, packing: Instr, source: int, lanes: int) -> None:
+        """Combinations of a packed register that one half came into from another lane."""
+        vector = packing.operands[-1]
+        assert isinstance(vector, Vector)
+        other = self.ssa.resolve(self.ssa.def_values[shfl.index][0])
+        packed = self.ssa.resolve(self.ssa.def_values[packing.index][0])
+        wanted = self.node(Node(source))
+        for part, element in enumerate(vector.elements[:2]):
+            value = self.read(packing, element)
+            if value is None or self.origin(value) != other:
+                continue
+            for reader in self._readers(packed):
+                values = [self.read(reader, o) for o in reader.operands[1:]]
+                if operator_of(reader) is None or reader.shape.type not in _PACKED:
+                    continue
+                if len(values) != 2 or packed not in values or reader.guard is not None:
+                    continue
+                partner = values[1 - values.index(packed)]
+                if partner is not None and self.node(Node(partner, part)) == wanted:
+                    result = self.ssa.resolve(self.ssa.def_values[reader.index][0])
+                    self._steps[Node(result, part)] = _Step(source, shfl, reader, lanes, False)
 
     def _readers(self, value: int) -> list[Instr]:
         """The instructions that read a value, moves looked through."""
@@ -235,19 +261,27 @@ class Reductions:
 
     # Trees ------------------------------------------------------------------------------------
     def _find_trees(self) -> None:
-        roots = sorted(self._steps, key=lambda v: -self._steps[v].combine.index)
-        consumed: set[int] = set()
-        for value in roots:
-            if value not in consumed:
-                self._grow(value, consumed)
+        roots = sorted(self._steps, key=lambda n: (-self._steps[n].combine.index, n.part))
+        consumed: set[Node] = set()
+        for node in roots:
+            if node not in consumed:
+                self._grow(node, consumed)
         for block in sorted(self.ssa.phis, reverse=True):
             for phi in self.ssa.phis[block]:
-                if phi not in consumed and self.accumulates(phi):
-                    self._grow(phi, consumed)
+                if not self.accumulates(phi):
+                    continue
+                for node in self._parts(phi):
+                    if node not in consumed:
+                        self._grow(node, consumed)
         self.all.sort(key=lambda r: r.at.index)
         for number, reduction in enumerate(self.all):
             for instr in reduction.instrs:
                 self.members[instr.index] = number
+
+    def _parts(self, phi: int) -> tuple[Node, ...]:
+        """An accumulator as a whole, or by halves where packed instructions add to it."""
+        packed = any(i.shape.type in _PACKED for i in self._readers(phi))
+        return (Node(phi, 0), Node(phi, 1)) if packed else (Node(phi),)
 
     def accumulates(self, phi: int) -> str | None:
         """The operator with which a loop carries a floating-point phi, None if it does not."""
@@ -286,14 +320,14 @@ class Reductions:
                     work.append(value)
         return False
 
-    def _grow(self, root: int, consumed: set[int]) -> None:
+    def _grow(self, root: Node, consumed: set[Node]) -> None:
         step = self._steps.get(root)
         first = step.combine if step is not None else None
-        operator = _step_operator(first) if first is not None else self.accumulates(root)
+        operator = _step_operator(first) if first is not None else self.accumulates(root.value)
         if operator is None:
             return
         tree = _Tree(self, operator, consumed)
-        tree.grow(Node(root))
+        tree.grow(root)
         if not tree.instrs:
             return
         instrs = tuple(self._instrs[at] for at in sorted(tree.instrs))
@@ -301,18 +335,27 @@ class Reductions:
         self.all.append(
             Reduction(
                 operator, kind, tuple(tree.leaves), tree.lanes, tree.warps,
-                tuple(sorted(tree.loops)), root, instrs,
+                tuple(sorted(tree.loops)), root.value, instrs,
             )
         )  # fmt: skip
 
     def step(self, value: int) -> _Step | None:
         """The exchange between lanes that made a value."""
-        return self._steps.get(value)
+        return self._steps.get(self.node(Node(value)))
 
-    def stored_before(self, value: int) -> list[int]:
+    @property
+    def has_packed_steps(self) -> bool:
+        """True if halves of packed registers are combined over lanes."""
+        return any(node.part != WHOLE for node in self._steps)
+
+    def step_at(self, node: Node) -> _Step | None:
+        """The exchange between lanes that made a value or a half of one."""
+        return self._steps.get(node)
+
+    def stored_before(self, value: int) -> list[Node]:
         """What was stored to shared memory right before the barrier before a shared load.
 
-        The values at the load's own place in a vector where stores and load have the same width.
+        What lies at the load's own place in a vector where stores and load have the same width.
         """
         load = self.definition(value)
         if load is None or load.opcode != "ld" or load.shape.space != "shared":
@@ -335,25 +378,39 @@ class Reductions:
                 if not barrier or instr.opcode != "st":
                     return []
                 stores.append(instr)
-        out = []
+        out: list[Node] = []
         for store in stores:
-            data = store.operands[1]
-            wanted: tuple[Operand, ...] = (data,)
-            if isinstance(data, Vector):
-                same = isinstance(target, Vector) and len(target.elements) == len(data.elements)
-                wanted = (data.elements[place],) if same else data.elements
-            for operand in wanted:
-                found = self.read(store, operand)
-                if found is None:
-                    return []
-                out.append(found)
+            found = self._stored(store, load, place)
+            if found is None:
+                return []
+            out += found
         return out
+
+    def _stored(self, store: Instr, load: Instr, place: int) -> list[Node] | None:
+        """What one store may have put where a load reads; None if it is not known."""
+        data, target = store.operands[1], load.operands[0]
+        elements: tuple[Operand, ...] = data.elements if isinstance(data, Vector) else (data,)
+        count = len(target.elements) if isinstance(target, Vector) else 1
+        widths = BITS.get(store.shape.type, 0), BITS.get(load.shape.type, 0)
+        values = [self.read(store, e) for e in elements]
+        known = [v for v in values if v is not None]
+        if len(known) < len(values):
+            return None
+        if widths[0] == widths[1]:
+            chosen = known if count != len(known) or place < 0 else [known[place]]
+            return [Node(v) for v in chosen]
+        if widths[0] != 2 * widths[1]:
+            return None
+        # A packed store: its halves are the load's words.
+        if count == 2 * len(known) and place >= 0:
+            return [Node(known[place // 2], place % 2)]
+        return [Node(v, part) for v in known for part in (0, 1)]
 
 
 class _Tree:
     """One tree while it grows."""
 
-    def __init__(self, owner: Reductions, operator: str, consumed: set[int]) -> None:
+    def __init__(self, owner: Reductions, operator: str, consumed: set[Node]) -> None:
         self._owner = owner
         self._ssa = owner.ssa
         self.operator = operator
@@ -385,15 +442,11 @@ class _Tree:
     def _children(self, node: Node, is_root: bool) -> list[tuple[Node, bool]] | None:
         """The nodes that this one combines (and whether they are initial values); None: a leaf."""
         owner, value = self._owner, node.value
-        step = owner.step(value)
-        if (
-            step is not None
-            and node.part == WHOLE
-            and _step_operator(step.combine) == (self.operator)
-        ):
-            return self._exchange(step, value)
+        step = owner.step_at(node)
+        if step is not None and _step_operator(step.combine) == self.operator:
+            return self._exchange(step, node)
         if self._ssa.kind[value] == PHI:
-            return self._phi(value)
+            return self._phi(node)
         instr = owner.definition(value)
         if instr is None:
             return None
@@ -407,8 +460,8 @@ class _Tree:
             return None
         return self._combined(instr, node.part)
 
-    def _exchange(self, step: _Step, value: int) -> list[tuple[Node, bool]]:
-        self._consumed.add(value)
+    def _exchange(self, step: _Step, node: Node) -> list[tuple[Node, bool]]:
+        self._consumed.add(node)
         self.lanes |= step.lanes
         self.instrs |= {step.exchange.index, step.combine.index}
         self._owner.recognised.add(step.exchange.index)
@@ -417,33 +470,35 @@ class _Tree:
             return []
         return [(Node(step.source), False)]
 
-    def _phi(self, phi: int) -> list[tuple[Node, bool]] | None:
+    def _phi(self, node: Node) -> list[tuple[Node, bool]] | None:
         ssa, owner = self._ssa, self._owner
+        phi, part = node
         block = ssa.phi_block[phi]
         loop = owner.loops.with_header(block)
         if loop is None:
-            return [(Node(v), False) for v in ssa.operands[phi]]
+            return [(Node(v, part), False) for v in ssa.operands[phi]]
         if owner.accumulates(phi) != self.operator:
             return None
-        self._consumed.add(phi)
+        self._consumed.add(node)
         self.loops.add(loop.header)
         inside = [s >= 0 and owner.loops.contains(loop, s) for s in ssa.phi_sources(block)]
-        return [(Node(v), not b) for v, b in zip(ssa.operands[phi], inside, strict=True)]
+        return [(Node(v, part), not b) for v, b in zip(ssa.operands[phi], inside, strict=True)]
 
     def _shared(self, value: int) -> list[tuple[Node, bool]] | None:
         """What another warp combined and handed over through shared memory."""
         stored = self._owner.stored_before(value)
         if not stored:
             return None
-        for source in stored:
-            step = self._owner.step(source)
+        for node in stored:
+            source = self._owner.node(node)
+            step = self._owner.step_at(source)
             if step is not None and _step_operator(step.combine) == self.operator:
                 continue
-            instr = self._owner.definition(source)
+            instr = self._owner.definition(source.value)
             if instr is None or operator_of(instr) != self.operator:
                 return None
         self.warps = True
-        return [(Node(source), False) for source in stored]
+        return [(node, False) for node in stored]
 
     def _is_private(self, value: int, part: int) -> bool:
         """True if nothing but one instruction (and loops that carry it) reads the value."""

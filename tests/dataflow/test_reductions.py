@@ -61,7 +61,7 @@ def test_the_trees_of_a_fixture(arch: str, name: str, wanted: dict[object, int])
     assert Counter(map(summary, found.all)) == wanted
 
 
-@pytest.mark.parametrize("name", ["softmax", "rmsnorm", "layer_norm_fwd", "zero_fill"])
+@pytest.mark.parametrize("name", ["softmax", "rmsnorm", "layer_norm_fwd", "zero_fill", "attention"])
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90", "sm_100"])
 def test_no_exchange_of_a_fixture_is_left_over(arch: str, name: str) -> None:
     found = of((PTX / arch / f"{name}.ptx").read_text())
@@ -181,3 +181,33 @@ def test_a_long_chain_is_no_deep_recursion() -> None:
     (r,) = body("\n".join([*lines, "st.global.b32 [%d3], %r5;\n"]))
     # The first sum, with the constant, is what the lane puts in.
     assert len(r.instrs) == 5001
+
+
+def test_halves_of_packed_sums() -> None:
+    found = body(
+        """
+        ld.global.b64 %d4, [%d1];
+        mov.b64 {%r1, %r2}, %d4;
+        shfl.sync.bfly.b32 %r3, %r1, 1, 31, -1;
+        shfl.sync.bfly.b32 %r4, %r2, 1, 31, -1;
+        mov.b64 %d5, {%r3, %r4};
+        add.f32x2 %d6, %d4, %d5;
+        st.global.b64 [%d3], %d6;
+        """
+    )
+    assert [summary(r) for r in found] == [("add", "f32x2", 1, 1, False, False)] * 2
+    assert sorted(leaf.node.part for r in found for leaf in r.leaves) == [0, 1]
+
+
+def test_halves_from_different_registers_are_not_mixed_up() -> None:
+    assert not body(
+        """
+        ld.global.b64 %d4, [%d1];
+        mov.b64 {%r1, %r2}, %d4;
+        shfl.sync.bfly.b32 %r3, %r1, 1, 31, -1;
+        shfl.sync.bfly.b32 %r4, %r2, 1, 31, -1;
+        mov.b64 %d5, {%r4, %r3};
+        add.f32x2 %d6, %d4, %d5;
+        st.global.b64 [%d3], %d6;
+        """
+    )
