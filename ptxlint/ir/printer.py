@@ -184,7 +184,7 @@ def format_variable(variable: Variable) -> str:
 
 def format_instruction(instr: Instr) -> str:
     """One instruction with its semicolon."""
-    guard = f"{instr.shape.guard}{instr.args[0]} " if instr.shape.guard else ""
+    guard = f"{instr.shape.guard}{format_operand(instr.args[0])} " if instr.shape.guard else ""
     operands = ", ".join(map(format_operand, instr.operands))
     return f"{guard}{instr.shape.mnemonic}{' ' + operands if operands else ''};"
 

@@ -151,3 +151,35 @@ def test_numbers_keep_their_own_value_under_one_template() -> None:
         Immediate("-8388608", "int", -8388608),
         Immediate("0x10", "int", 16),
     ]
+
+
+WRONG_KINDS = [
+    ".reg .b32 %q<{}>;", ".reg .b32 {};", ".pragma {};", ".shared .b32 {};", ".shared .b32 x[{}];",
+    ".shared .align {} .b32 x;", ".file 1 {}\n", '.file {} "x"\n', ".loc {} 2 3\n", ".loc 1 {} 3\n",
+    ".loc 1 2 3, function_name {}, inlined_at 1 2 3\n", "t: .branchtargets {};",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("form", WRONG_KINDS)
+def test_a_name_is_no_number_and_no_string(form: str) -> None:
+    """Whatever filled the slot before, each filling is judged as if it stood alone."""
+    fillings = ["7", "q", '"s"', "1.5", "a.b", ".a", "0x10", "%x", "_"]
+    alone = {f: parse(one_kernel(form.format(f)), parser="lark").problems for f in fillings}
+    for first in fillings:
+        memo.reset_memo(shipped=False)
+        for filling in (first, *fillings):
+            problems = parse(one_kernel(form.format(filling))).problems
+            assert problems == alone[filling], (first, filling)
+
+
+def test_a_template_keeps_no_part_of_a_name() -> None:
+    memo.reset_memo(shipped=False)
+    for name in ("sm_80", "sm_90.x", "sm_100.y"):
+        assert parse(f".version 8.0\n.target {name}\n").targets == (name,)
+
+
+@pytest.mark.parametrize("blank", ["\x1c", "\x85", "\xa0", "\u2028"])
+def test_only_blanks_of_ptx_are_blanks(blank: str) -> None:
+    memo.reset_memo(shipped=False)
+    assert not parse(one_kernel(".shared .b32 x;")).problems
+    assert parse(one_kernel(f".shared{blank}.b32 x;")).problems

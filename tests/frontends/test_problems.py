@@ -98,3 +98,18 @@ def test_text_that_is_no_ptx_is_given_up() -> None:
     module = parse("this is prose\n" * 5000)
     assert len(module.problems) == 201
     assert module.problems[-1].message == "more than 200 faults; the rest of the text was not read"
+
+
+@pytest.mark.parametrize("word", [".viible", ".align 8", ".sm_80", ".visible .common2"])
+def test_a_misspelt_linkage_leaves_the_function_standing(word: str) -> None:
+    for parser in ("memo", "lark"):
+        module = parse(f".version 8.0\n.target sm_80\n{word} .entry k() {{ ret; }}\n", "", parser)
+        assert ["is no linkage" in p.message for p in module.problems] == [True]
+        assert lines(module) == [3]
+        assert [len(f.instrs) for f in module.functions] == [1]
+
+
+def test_a_line_number_is_an_integer() -> None:
+    for number in ("1.5", "0f3F800000", "1e5"):
+        module = parse(HEAD + f"\t.loc 1 {number} 3\n\tret;\n}}\n")
+        assert [p.message for p in module.problems] == [f"`{number}` stands where an integer must"]

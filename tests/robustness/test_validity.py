@@ -14,7 +14,6 @@ import pytest
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 SAMPLE = 66
 """Mutants of `make test`: one of each kind of mutation."""
-WHOLE = 600
 
 
 @pytest.fixture(scope="module")
@@ -42,16 +41,16 @@ def judge(validity: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Any
     return validity.Judge(assemblers, tmp_path_factory.mktemp("ptxas"))
 
 
-@pytest.fixture(scope="module")
-def verdicts(validity: ModuleType, judge: Any, run_slow: bool) -> list[Any]:
-    return list(validity.judged(WHOLE if run_slow else SAMPLE, 11, judge))
-
-
-def test_nothing_valid_is_rejected(validity: ModuleType, verdicts: list[Any]) -> None:
+@pytest.mark.parametrize("count", [SAMPLE, pytest.param(600, marks=pytest.mark.slow)])
+def test_nothing_valid_is_rejected(validity: ModuleType, judge: Any, count: int) -> None:
     bases = validity.fixture_texts()
+    verdicts = list(validity.judged(count, 11, judge))
     wrong = [
         (v.mutant.base, v.mutant.mutation, v.ptxlint[0], validity.changed_line(v, bases))
         for v in verdicts
         if v.outcome == "ptxlint"
     ]
     assert wrong == []
+    rejected = [v for v in verdicts if v.ptxas]
+    assert len(rejected) > count // 2
+    assert sum(v.outcome == "both" for v in rejected) > 0.85 * len(rejected)

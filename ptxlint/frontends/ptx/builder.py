@@ -346,12 +346,20 @@ class ModuleBuilder:
     def _in_inline_asm(self, offset: int) -> bool:
         return bisect_right(self._asm, offset) % 2 == 1
 
+    def _integer(self, slot: str, statement: Statement) -> int:
+        """The value of a number that must be an integer; 0 if it is not."""
+        literal = parse_literal(slot)
+        if literal.kind == "int":
+            return literal.value
+        self.problem(statement.offset, f"`{slot}` stands where an integer must", code="type")
+        return 0
+
     def _on_label(self, statement: Statement, payload: Any) -> None:
         self.label(statement.slots[0], statement.offset)
 
     def _on_loc(self, statement: Statement, payload: Any) -> None:
         slots = statement.slots
-        file, line, column = (parse_literal(s).value for s in slots[:3])
+        file, line, column = (self._integer(s, statement) for s in slots[:3])
         if len(slots) == 3:
             self.loc(file, line, column, statement.offset)
             return
@@ -359,8 +367,8 @@ class ModuleBuilder:
         middle = slots[3:-3]
         name = literal or middle[0]
         plus = middle[0 if literal else 1 :]
-        a, b, c = (parse_literal(s).value for s in slots[-3:])
-        shift = parse_literal(plus[0]).value if plus else 0
+        a, b, c = (self._integer(s, statement) for s in slots[-3:])
+        shift = self._integer(plus[0], statement) if plus else 0
         self.loc(file, line, column, statement.offset, name, shift, (a, b, c))
 
     def _on_version(self, statement: Statement, payload: Any) -> None:
@@ -377,12 +385,12 @@ class ModuleBuilder:
             self.module.targets = statement.slots
 
     def _on_address_size(self, statement: Statement, payload: Any) -> None:
-        self.module.address_size = parse_literal(statement.slots[0]).value
+        self.module.address_size = self._integer(statement.slots[0], statement)
 
     def _on_file(self, statement: Statement, payload: Any) -> None:
         slots = statement.slots
-        extra = [parse_literal(s).value for s in slots[2:]]
-        index = parse_literal(slots[0]).value
+        extra = [self._integer(s, statement) for s in slots[2:]]
+        index = self._integer(slots[0], statement)
         entry = FileEntry(
             index,
             slots[1][1:-1],
@@ -482,7 +490,7 @@ class ModuleBuilder:
         for name_slot, count_slot in names:
             name = statement.slots[name_slot]
             offset = statement.offsets[name_slot] if statement.offsets else statement.offset
-            count = 0 if count_slot < 0 else parse_literal(statement.slots[count_slot]).value
+            count = 0 if count_slot < 0 else self._integer(statement.slots[count_slot], statement)
             written.append((name, count))
             self._declare_register(
                 name, count if count_slot >= 0 else None, kind, vector, scope, offset
@@ -590,7 +598,7 @@ class ModuleBuilder:
         if declarator[1] < 0:
             yield variable
             return
-        count = parse_literal(statement.slots[declarator[1]]).value
+        count = self._integer(statement.slots[declarator[1]], statement)
         for at in range(min(count, MAX_COUNTED)):
             yield variable._replace(name=f"{variable.name}{at}")
 
@@ -605,7 +613,7 @@ class ModuleBuilder:
         attributes: list[str] = []
         for spec in specs:
             if spec[0] == "align":
-                align = parse_literal(slots[spec[1]]).value
+                align = self._integer(slots[spec[1]], statement)
             elif spec[0] == "attributes":
                 attributes += [_attribute(a, self._atoms(slots)) for a in spec[1:]]
             elif spec[1] in _LINKAGE:
@@ -665,6 +673,16 @@ class ModuleBuilder:
         links = tuple(
             s[1][1:] if s[0] == "m" else _attribute(s[1], atoms) for s in specs if s[0] != "align"
         )
+        for spec in specs:
+            word = spec[1] if spec[0] == "m" else f".{spec[0]}"
+            if spec[0] != "attributes" and word not in _LINKAGE:
+                place = self.text.rfind(word, 0, offset)
+                self.problem(
+                    place if place >= 0 else offset,
+                    f"`{word}` is no linkage of a function",
+                    "it is .visible, .extern, .weak or none",
+                    "structure",
+                )
         header: dict[str, tuple[int | str, ...]] = {}
         pragmas: list[str] = []
         for directive in directives:
@@ -672,7 +690,7 @@ class ModuleBuilder:
                 pragmas += [s[1:-1] for s in directive.slots]
             else:
                 header[directive.template.payload[0]] = tuple(
-                    parse_literal(s).value if s[0].isdigit() else s for s in directive.slots
+                    self._integer(s, directive) if s[0].isdigit() else s for s in directive.slots
                 )
         function = Function(
             name,

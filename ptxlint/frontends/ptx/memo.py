@@ -59,27 +59,33 @@ _WHOLE: Final = re.compile(
     re.DOTALL,
 )
 """A statement up to its semicolon, comments, strings and two levels of braces inside."""
+_KIND: Final = dict.fromkeys("0123456789.", "0") | {'"': '"'} | dict.fromkeys("%$_", "a")
+_KIND.update(dict.fromkeys("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ", "a"))
+"""The kind of a slot by its first character: number, string or name. A declaration allows but
+one of them at most places, so that the kinds belong to its shape."""
 _BLANKS: Final = re.compile(r"[ \t\r\n\f\v]+")
 """White space of PTX; `str.split` would take more for it."""
 _COMMENT: Final = re.compile(rf"{STRING}|//[^\n]*|/\*.*?\*/", re.DOTALL)
 _HEAD: Final = re.compile(r"\.[A-Za-z_][A-Za-z0-9_]*")
+_DIGITS: Final = r"[0-9][A-Za-z0-9_$.]*+"
 _SPACED: Final = {
     ".version": re.compile(rf"\.version{GAP}[0-9.]++", re.VERBOSE),
     ".target": re.compile(rf"\.target{GAP}{WORD}(?:{GAP},{GAP}{WORD})*+", re.VERBOSE),
-    ".address_size": re.compile(rf"\.address_size{GAP}[0-9]++", re.VERBOSE),
-    ".file": re.compile(rf"\.file(?:{GAP}(?:[0-9]++|,|{STRING}))++", re.VERBOSE | re.DOTALL),
+    ".address_size": re.compile(rf"\.address_size{GAP}{_DIGITS}", re.VERBOSE),
+    ".file": re.compile(rf"\.file(?:{GAP}(?:{_DIGITS}|,|{STRING}))++", re.VERBOSE | re.DOTALL),
     ".loc": re.compile(
-        rf"\.loc(?:{GAP}(?:[0-9]++|[,+]|function_name{GAP}\.?{WORD}|inlined_at\b))++", re.VERBOSE
+        rf"\.loc(?:{GAP}(?:{_DIGITS}|[,+]|function_name{GAP}\.?{WORD}|inlined_at\b))++",
+        re.VERBOSE,
     ),
 }
 """Directives that end without a semicolon: how far they can reach, white space and comments
 anywhere. What stands in between is judged by the grammar."""
 _VALUE: Final = (
-    r"-?(?:[0-9]++(?![A-Za-z0-9_$.])|[A-Za-z_$%.][A-Za-z0-9_$.]*+)"
-    r"(?:[ \t]*+[-+][ \t]*+(?:[0-9]++(?![A-Za-z0-9_$.])|[A-Za-z_$%][A-Za-z0-9_$]*+))?"
+    rf"-?(?:[0-9]++|{WORD}|\.[A-Za-z_][A-Za-z0-9_]*+)(?![A-Za-z0-9_$.])"
+    rf"(?:[ \t]*+[-+][ \t]*+(?:[0-9]++|{NAME})(?![A-Za-z0-9_$.]))?"
 )
 _SECTION: Final = re.compile(
-    rf"\.section{GAP}(\.[A-Za-z_]\w*+){GAP}(\{{)"
+    rf"\.section{GAP}(\.[A-Za-z_][A-Za-z0-9_]*+){GAP}(\{{)"
     rf"(?:{GAP}(?:\.b(?:8|16|32|64)[ \t]++{_VALUE}(?:{GAP},[ \t]*+{_VALUE})*+|{NAME}[ \t]*+:))*+"
     rf"{GAP}(\}})",
     re.VERBOSE | re.DOTALL,
@@ -91,15 +97,16 @@ _SECTION_LOOSE: Final = re.compile(
     re.DOTALL,
 )
 _LINKAGE: Final = re.compile(
-    rf"(?:\.(?:visible|extern|weak|common){GAP}|\.attribute{GAP}\([^;{{}}]*?\){GAP}(?!\())*+"
-    r"\.(?:entry|func)\b",
-    re.VERBOSE,
+    rf"(?:\.attribute{GAP}\([^;{{}}]*?\){GAP}(?!\()"
+    rf"|\.(?!(?:entry|func)\b)[A-Za-z_][A-Za-z0-9_]*+(?:::[A-Za-z0-9_]++)*+{GAP}(?:{_DIGITS}{GAP})?"
+    r")*+\.(?:entry|func)\b",
+    re.VERBOSE | re.ASCII,
 )
 _LIST: Final = re.compile(r'\((?:[^()"/;{}]|//[^\n]*+|/\*.*?\*/|\([^()]*+\))*+\)', re.DOTALL)
 _NAMED: Final = re.compile(rf"({NAME})", re.VERBOSE)
 _DIRECTIVE: Final = re.compile(
     rf"\.pragma(?:{GAP}(?:{STRING}|,))++{GAP};"
-    rf"|\.[A-Za-z_]\w*+(?:{GAP}(?:[0-9]\w*+|{NAME}|,))*+",
+    rf"|\.[A-Za-z_][A-Za-z0-9_]*+(?:{GAP}(?:{_DIGITS}|{NAME}|,))*+",
     re.VERBOSE | re.DOTALL,
 )
 _NEXT: Final = re.compile(
@@ -453,7 +460,9 @@ class Scanner:
             piece, run = _shorten(piece)
         parts = SLOT.split(piece[rest_at:] if rest_at else piece)
         sign = ("@!" if guard[1] == "!" else "@") if guard else ""
-        key = f"{start[0]}|{sign}{word} " + _BLANKS.sub(" ", "\0".join(parts[::2])).strip(" ")
+        kinds = "".join([_KIND[slot[0]] for slot in parts[1::2]])
+        skeleton = _BLANKS.sub(" ", "\0".join(parts[::2])).strip(" ")
+        key = f"{start[0]}{kinds}|{sign}{word} {skeleton}"
         template = _memo.table.get(key) or _memo.find(key)
         if template is None:
             statement = self._through_lark(piece, at, start, key)
@@ -483,9 +492,7 @@ class Scanner:
         except reference.PtxSyntaxError:
             return None
         guard, _, rest_at = _opcode_of(piece)
-        expected = [m.start() for m in SLOT.finditer(piece, rest_at)]
-        offsets = list(parsed.offsets[1:] if guard else parsed.offsets)
-        fits = offsets == expected and parsed.template.kind == "instruction"
+        fits = parsed.template.kind == "instruction" and _fits(parsed, piece, guard, rest_at)
         _memo.table[key] = parsed.template if fits else None
         return parsed.template if fits else None
 
@@ -506,8 +513,7 @@ class Scanner:
         statement = node._replace(offsets=offsets, offset=node.offset + at)
         if key is not None:
             guard, _, rest_at = _opcode_of(piece) if start == "statement" else ("", "", 0)
-            expected = [m.start() for m in SLOT.finditer(piece, rest_at)]
-            if list(node.offsets[1:] if guard else node.offsets) == expected:
+            if _fits(node, piece, guard, rest_at):
                 _memo.table[key] = node.template
         return statement
 
@@ -651,6 +657,13 @@ def _stretch(statement: Statement, run: list[str]) -> Statement:
 
 
 _NESTING: Final = re.compile(r"[(),\[\]{}]")
+
+
+def _fits(statement: Statement, piece: str, guard: str, rest_at: int) -> bool:
+    """True if Lark's slots of this statement are the scanner's, place by place and text by text."""
+    first = 1 if guard else 0
+    theirs = zip(statement.offsets[first:], statement.slots[first:], strict=True)
+    return list(theirs) == [(m.start(), m[0]) for m in SLOT.finditer(piece, rest_at)]
 
 
 def _split_commas(text: str, at: int, end: int) -> list[tuple[int, int]]:
