@@ -177,7 +177,7 @@ class Guards:
         return known
 
     def _compare(self, instr: Instr, relation: str, kind: str, holds: bool) -> Any:
-        if relation not in _FLIPPED or kind[0] not in "bus":
+        if relation not in _FLIPPED or kind[:1] not in ("b", "u", "s"):
             return _UNKNOWN
         boolean = self._boolean(instr, relation, holds)
         if boolean is not _UNKNOWN:
