@@ -120,7 +120,9 @@ class Padding:
         """Steps that are left, shared with the evaluators."""
         self.sites: list[Site] = []
         self.verdicts: list[LoadVerdict] = []
-        self._by_value: dict[int, Site] = {}
+        self._by_value: dict[int, int] = {}
+        self._touch: dict[int, int] = {}
+        self._conjuncts: dict[int, dict[Conjunct, list[Site]]] = {}
         self._evaluators: dict[tuple[Any, ...], Evaluator] = {}
         self._bits: dict[Conjunct, int] = {}
         self._bounds: dict[int, tuple[AbstractFloat, ...]] = {}
@@ -164,8 +166,8 @@ class Padding:
                     self.sites.append(Site(instr, -1, guard, None))
 
     def _add(self, site: Site) -> None:
+        self._by_value[site.value] = len(self.sites)
         self.sites.append(site)
-        self._by_value[site.value] = site
 
     def _groups(self) -> Iterator[list[Site]]:
         """The sites of one load of the source together."""
@@ -182,29 +184,54 @@ class Padding:
 
         The way back ends at memory, at what a whole CTA agrees on, and at loops' headers.
         """
-        ssa = self.ssa
-        work = [ssa.resolve(v) for v in roots]
-        seen = set(work)
-        out: dict[Conjunct, list[Site]] = {}
-        while work:
-            value = work.pop()
+        found = 0
+        for root in roots:
+            found |= self._touching_mask(self.ssa.resolve(root))
+        cached = self._conjuncts.get(found)
+        if cached is None:
+            cached = self._conjuncts[found] = {}
+            for at, site in enumerate(self.sites):
+                if found >> at & 1:
+                    for conjunct in sorted(site.guard, key=repr):
+                        cached.setdefault(conjunct, []).append(site)
+        return cached
+
+    def _touching_mask(self, wanted: int) -> int:
+        """The sites whose padding may show in a value, as bits."""
+        known = self._touch
+        stack = [wanted]
+        while stack:
+            value = stack[-1]
+            if value in known:
+                stack.pop()
+                continue
             self.steps[0] -= 1
-            if not self.uniformity.dependence(value) & ANY_INDEX or self.steps[0] <= 0:
+            site, operands = self._before(value)
+            missing = [v for v in operands if v not in known]
+            if missing and self.steps[0] > 0:
+                stack += missing
                 continue
-            operands = ssa.operands[value]
-            site = self._by_value.get(value)
-            if site is not None:
-                for conjunct in site.guard:
-                    out.setdefault(conjunct, []).append(site)
-                operands = (ssa.old(value),)
-            elif self._reach.ends_way(value):
-                continue
+            mask = site
             for operand in operands:
-                operand = ssa.resolve(operand)
-                if operand not in seen and ssa.register[operand].type != "pred":
-                    seen.add(operand)
-                    work.append(operand)
-        return out
+                mask |= known.get(operand, 0)
+            known[value] = mask
+        return known.get(wanted, 0)
+
+    def _before(self, value: int) -> tuple[int, list[int]]:
+        """The bit of a masked load that a value is, and the values that it is made of."""
+        ssa = self.ssa
+        if not self.uniformity.dependence(value) & ANY_INDEX:
+            return 0, []
+        operands: Iterable[int] = ssa.operands[value]
+        site = self._by_value.get(value)
+        bit = 0
+        if site is not None:
+            bit = 1 << site
+            operands = (ssa.old(value),)
+        elif self._reach.ends_way(value):
+            return 0, []
+        resolved = [ssa.resolve(v) for v in operands]
+        return bit, [v for v in resolved if ssa.register[v].type != "pred" and v != value]
 
     # Judging ----------------------------------------------------------------------------------
     def _judge(self) -> None:
