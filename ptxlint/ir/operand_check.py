@@ -30,6 +30,7 @@ Descriptions = tuple[str, ...]
 _SINKS = frozenset({"atom", "setp", "lop3", "match", "mbarrier", "elect", "call"})
 """Opcodes whose only result may be thrown away with `_`."""
 _SCALARS_ONLY = frozenset({"int", "float", "compare", "logic"})
+_GENERIC = frozenset({"ld", "ldu", "st", "atom", "red"})
 _ADDRESSED = frozenset({"global", "shared", "local", "const", "param"})
 _VECTOR_SPECIALS = frozenset({"%tid", "%ntid", "%ctaid", "%nctaid"})
 _NARROW_SPECIALS = _VECTOR_SPECIALS | {"%laneid", "%warpid", "%smid", "%clock"}
@@ -86,9 +87,12 @@ def _check(shape: Shape, spec: OperandSpec, pattern: Pattern, slots: Description
         return _check_label(pattern, slots)
     if shape.row.is_call or role in ("function", "list", "callargs"):
         return _check_call(shape, role, pattern, slots)
+    is_pair = pattern[0] == "b" and pattern[1] == "|"
+    if is_pair and "|" not in spec.type and "#" not in _kind_of(pattern[2], slots):
+        return "operand", "two operands stand where one is needed", "drop the `|` and what follows"
     if spec.type == "P":
         return _check_move(shape, role, pattern, slots)
-    if pattern[0] == "b" and pattern[1] == "|":
+    if is_pair:
         first, _, second = spec.type.partition("|")
         single = spec._replace(elements="")
         return _check_value(shape, spec, first, pattern[2], slots) or _check_value(
@@ -105,7 +109,8 @@ def needed_type(shape: Shape, rule: str, destination: bool) -> str:
     if rule == "C":
         return types[0 if destination else 1] if len(types) > 1 else "any"
     if rule == "L":
-        return types[-1] if types else "any"
+        # ptxas passes over a `.pred` beside another type.
+        return types[-1] if types and (len(types) == 1 or "pred" not in types) else "any"
     if rule == "M":
         return "b64" if "f64" in types else "b32"
     if rule == "W":
@@ -356,6 +361,8 @@ def _check_unbraced(
         if expected and int(head[1:]) != expected:
             return "operand", f"a vector of {head[1:]} elements stands where {expected} are needed"
         return _agree(shape, _bits_of(need, element), element, wider)
+    if have == "_" and spec.role == "use":
+        return "operand", "`_` throws a result away, it cannot be read", "name a register"
     if have in (_UNKNOWN, "_") or (have[0] in "#-" and spec.role == "use"):
         return None
     if expected > 1 or (expected and spec.elements in "xytm"):
@@ -495,13 +502,13 @@ def _check_sum(
 ) -> _Verdict:
     """An address is a base, then `+` and a constant."""
     hint = "write an offset as `[base+constant]`, a negative one as `[base+-4]`"
-    if have[0] == "%" or (base[0] == "u" and have[0] != "#"):
+    if have[0] == "%" or base[0] == "v" or (base[0] == "u" and have[0] != "#"):
         return "syntax", "an address starts with a register, a symbol or a constant", hint
     if steps and have[0] != "#" and steps[-1][0] != "+":
         return "syntax", f"`{steps[-1][0]}` cannot stand in an address", hint
     for _, right in steps:
-        if _kind_of(right, slots)[0] not in "#?":
-            return "syntax", "only a constant can be added in an address", hint
+        if _kind_of(right, slots) not in ("#int", "#octal", _UNKNOWN):
+            return "syntax", "only an integer constant can be added in an address", hint
     return None
 
 
@@ -524,4 +531,6 @@ def _check_space(shape: Shape, have: str, space: str) -> _Verdict:
         where = "param"
     if where in _ADDRESSED and space in _ADDRESSED and where != space:
         return "operand", f"a .{where} variable is accessed as .{space}"
+    if not space and where in ("const", "param") and shape.opcode in _GENERIC:
+        return "operand", f"a generic access does not reach .{where}", f"write `.{where}`"
     return None

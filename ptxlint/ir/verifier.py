@@ -133,7 +133,7 @@ class _Verifier:
     # Reports ----------------------------------------------------------------------------------
     def _report(self, instr: Instr, found: list[Fault]) -> None:
         for fault in found:
-            if fault.code == "modifier" and self.module.version < (2, 0):
+            if fault.code == "modifier" and not (2, 0) <= self.module.version <= LATEST:
                 continue
             message = f"`{instr.shape.mnemonic}`: {fault.message}"
             if fault.operand >= 0:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from ptxlint.ir.declaration_check import check_declarations
 from ptxlint.ir.function import Function, Variable
 from ptxlint.ir.module import GlobalDeclaration, Module
 from ptxlint.ir.operand import Immediate, Operand, Vector
@@ -40,11 +41,18 @@ def _structure(offset: int, message: str, hint: str) -> Problem:
 
 
 def _heads(text: str) -> tuple[dict[str, int], list[int]]:
-    """Offsets of the directives at the top, and of all statements up to the first other one."""
+    """Offsets of the directives at the top, and of all statements up to the first other one.
+
+    Several `.target` may stand in a row (measured).
+    """
     heads: dict[str, int] = {}
     places = [_after_space(text, 0)]
-    while (match := _DIRECTIVE.match(text, places[-1])) is not None and match[1] not in heads:
-        heads[match[1]] = places[-1]
+    last = ""
+    while (match := _DIRECTIVE.match(text, places[-1])) is not None and (
+        match[1] not in heads or match[1] == last == "target"
+    ):
+        last = match[1]
+        heads.setdefault(last, places[-1])
         places.append(_after_space(text, match.end()))
     return heads, places
 
@@ -120,6 +128,7 @@ def check_module(module: Module) -> Iterator[Problem]:
             yield Problem(function.offset, message, "make both alike", "structure")
         for variable in (*function.params, *function.returns, *function.variables):
             yield from _variable_faults(variable, variable.offset)
+    yield from check_declarations(module)
 
 
 def _signature(function: Function) -> tuple[object, ...]:
