@@ -228,9 +228,9 @@ def _judge(rounds: LastRounds, found: LastRound) -> Iterator[Hit | Verdict]:
     outside = _Outside(rounds.flow, found)
     if not outside.is_stored:
         return
-    products = [*found.products, *_joins(rounds.flow, found), *outside.products]
-    work = [*found.products, *found.loads]
-    if not products:
+    inside = [*found.products, *_joins(rounds.flow, found)]
+    work = [*inside, *found.loads]
+    if not inside and not outside.products:
         yield Verdict(
             "open",
             "a value that is loaded anew in each round of a loop is used behind it only: "
@@ -238,9 +238,11 @@ def _judge(rounds: LastRounds, found: LastRound) -> Iterator[Hit | Verdict]:
             work[0],
         )
         return
-    # What was moved behind the loop has no line of its own.
-    at = next((i for i in products if i.loc is None or i.loc.line > 0), work[0])
+    # What a compiler moves out of the loop often has no line of its own: the loads stay inside.
+    at = next((i for i in work if i.loc is None or i.loc.line > 0), work[0])
     notes = [Note("loaded anew in each round", load) for load in found.loads[:2] if load is not at]
+    if not inside:
+        notes.append(Note("behind the loop, the product", outside.products[0]))
     yield _hit(at, notes)
 
 

@@ -7,7 +7,12 @@ from typing import Final
 
 from ptxlint.cfg.loops import Loop, LoopsAnalysis
 from ptxlint.dataflow.accumulators import Accumulator
-from ptxlint.dataflow.online_softmax import OnlineSoftmax, OnlineSoftmaxAnalysis, RunningMaximum
+from ptxlint.dataflow.online_softmax import (
+    MAX_VALUES,
+    OnlineSoftmax,
+    OnlineSoftmaxAnalysis,
+    RunningMaximum,
+)
 from ptxlint.dataflow.tensor_memory import Product, TensorMemory, TensorMemoryAnalysis
 from ptxlint.dataflow.value_flow import DATA, EXTREME
 from ptxlint.facts import Facts
@@ -16,6 +21,7 @@ from ptxlint.ir.instruction import Instr
 from ptxlint.rulekit import Hit, Note, Rule, Sample, Verdict
 
 _COPIES: Final = frozenset({"mov", "cvt", "selp"})
+_MAX_PLACES: Final = 64
 
 
 class OnlineSoftmaxNotRescaled(Rule):
@@ -220,7 +226,7 @@ def _judge(
     reached = online.depends_on(loop, exponentials)
     sums = [a for a in online.accumulators.of(loop) if a.is_sum and _adds(a, reached)]
     held = _held(facts, online, loop, reached)
-    places = [_place(a) for a in sums if not a.factors and EXTREME not in a.roles]
+    places = [_place(online, a) for a in sums if not a.factors and EXTREME not in a.roles]
     places += [product.instr for product in held if _is_left_alone(facts, online, loop, product)]
     hits = [_hit(place, maxima[0]) for place in _one_a_line(facts, places)]
     yield from hits
@@ -247,6 +253,8 @@ def _doubt(
     held: list[Product],
 ) -> str:
     """Why a loop without a hit is not proved; "" if it is."""
+    if max(len(reached), len(factors)) >= MAX_VALUES:
+        return "the loop is too large to be followed"
     if not sums and not held:
         return "the sums of the exponentials were not found"
     if any(EXTREME in a.roles or a.bypass or factors.isdisjoint(a.factors) for a in sums):
@@ -260,7 +268,7 @@ def _doubt(
     ):
         return "exponentials are carried in a form that was not understood"
     others = [a for a in online.accumulators.of(loop) if a.is_sum and not _adds(a, reached)]
-    if any(not a.factors for a in others) and _leaves(online, loop, reached):
+    if any(not a.factors for a in others) and not online.is_traced(loop, reached):
         return "exponentials go through memory, and it was not seen which sum takes them"
     return ""
 
@@ -287,9 +295,20 @@ def _adds(accumulator: Accumulator, reached: set[int]) -> bool:
     )
 
 
-def _place(accumulator: Accumulator) -> Instr:
-    """The instruction that adds to the carried part."""
-    return next(i for i in accumulator.instrs if i.opcode not in _COPIES)
+def _place(online: OnlineSoftmax, accumulator: Accumulator) -> Instr:
+    """The instruction that adds to the carried part; what it adds, if that alone has a line."""
+    flow = online.flow
+    adding = [i for i in accumulator.instrs if i.opcode not in _COPIES]
+    work = [*(flow.ssa.instr[value] for value in accumulator.terms)]
+    found = adding
+    for at in work:
+        if at < 0 or len(found) > _MAX_PLACES:
+            continue
+        instr = flow.ssa.cfg.function.instrs[at]
+        found.append(instr)
+        for value in flow.ssa.def_values[at]:
+            work += [flow.ssa.instr[source] for source, _ in flow.sources(value)]
+    return next((i for i in found if i.loc is None or i.loc.line > 0), found[0])
 
 
 def _leaves(online: OnlineSoftmax, loop: Loop, reached: set[int]) -> bool:

@@ -167,13 +167,16 @@ class LastRounds:
             own = len(component) > 1 or component[0] in ahead
             if own and any(flow.is_header_phi(v, loop) for v in component):
                 cyclic.update(component)
-                if not ahead <= set(component):
+                if not ahead <= set(component) or any(map(self._is_made_by_work, component)):
                     summed.update(component)
             if not cyclic.isdisjoint(ahead):
                 cyclic.update(component)
             if not summed.isdisjoint(ahead):
                 summed.update(component)
         return cyclic, cyclic - summed
+
+    def _is_made_by_work(self, value: int) -> bool:
+        return self._ssa.kind[value] == RESULT and _is_work(self._instrs[self._ssa.instr[value]])
 
     # What was done for nothing ----------------------------------------------------------------
     def _work(

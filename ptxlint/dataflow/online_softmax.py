@@ -18,6 +18,7 @@ from ptxlint.dataflow.value_flow import (
     DATA,
     FACTOR,
     TERM,
+    WHOLE,
     ValueFlow,
     ValueFlowAnalysis,
 )
@@ -27,7 +28,8 @@ from ptxlint.ir.opcodes import memory_of
 
 _LINEAR: Final = frozenset({COPY, TERM, FACTOR})
 _OPERANDS: Final = frozenset({"ldmatrix", "wgmma"})
-_MAX_VALUES: Final = 20_000
+MAX_VALUES: Final = 20_000
+"""A set of dependent values that grows to this size is cut off."""
 
 
 class RunningMaximum(NamedTuple):
@@ -67,7 +69,7 @@ class OnlineSoftmax:
         loads = self._exchanges(loop)
         reached: set[int] = set()
         work = [value for i in exponentials for value in ssa.def_values[i.index]]
-        while work and len(reached) < _MAX_VALUES:
+        while work and len(reached) < MAX_VALUES:
             while work:
                 value = work.pop()
                 if value not in reached and flow.in_loop(value, loop):
@@ -82,19 +84,37 @@ class OnlineSoftmax:
                     work += results
         return reached
 
+    def is_traced(self, loop: Loop, reached: set[int]) -> bool:
+        """True if it is known which loads of a loop read these values back from memory."""
+        handed: set[int] = set()
+        for load, stores in self._exchanges(loop):
+            hits = {s.index for s in stores if not reached.isdisjoint(self.stored(s))}
+            handed |= hits
+            results = self.flow.ssa.def_values[load.index]
+            if hits and len(hits) < len(stores) and results[0] not in reached:
+                return False
+        return all(
+            instr.index in handed
+            for instr in self._body(loop)
+            if instr.opcode in ("st", "stmatrix", "tcgen05")
+            and not reached.isdisjoint(self.stored(instr))
+        )
+
+    def _body(self, loop: Loop) -> list[Instr]:
+        blocks = self.flow.ssa.cfg.blocks
+        return [
+            self._instrs[at] for b in loop.blocks for at in range(blocks[b].start, blocks[b].end)
+        ]
+
     def _exchanges(self, loop: Loop) -> list[tuple[Instr, list[Instr]]]:
         """What reads shared memory in a loop, with the stores before the last barrier before it.
 
         Program order stands for time, which it is in a loop without other branches.
         """
-        blocks = self.flow.ssa.cfg.blocks
-        body = (
-            self._instrs[at] for b in loop.blocks for at in range(blocks[b].start, blocks[b].end)
-        )
         found: list[tuple[Instr, list[Instr]]] = []
         before: list[Instr] = []
         since: list[Instr] = []
-        for instr in body:
+        for instr in self._body(loop):
             opcode = instr.opcode
             if opcode in ("bar", "barrier") and "warp" not in instr.shape.modifiers:
                 if since:
@@ -151,6 +171,8 @@ class OnlineSoftmax:
                 if flow.is_header_phi(result, loop) or role not in (COPY, FACTOR):
                     continue
                 others = [s for s, _ in flow.sources(result) if s not in out]
+                if others and self.flow.is_pack(result):
+                    continue
                 if role == FACTOR:
                     sums = any(r == TERM for _, r in flow.sources(result))
                     if sums or any(flow.in_loop(s, loop) and not self._fixed(s) for s in others):
@@ -160,21 +182,26 @@ class OnlineSoftmax:
         return out
 
     def _fixed(self, value: int) -> bool:
-        return self.flow.constant(value) is not None
+        flow = self.flow
+        if flow.is_pack(value):
+            return all(flow.constant(source) is not None for source, _ in flow.sources(value))
+        return flow.constant(value) is not None
 
     def _is_relative(
         self, value: int, new: set[int], old: set[int], differences: set[int], loop: Loop
     ) -> bool:
         """True if a difference to the maximum is that of something else than an old maximum."""
         flow = self.flow
-        work, seen = [value], {value}
+        work = [(value, WHOLE)]
+        seen = set(work)
         while work:
-            for source, role in flow.sources(work.pop()):
-                if source in seen or source in new or source in old or role in (CHOICE, ADDRESS):
+            for source, role, part in flow.part_sources(*work.pop()):
+                step = (source, part)
+                if step in seen or source in new or source in old or role in (CHOICE, ADDRESS):
                     continue
-                if source in differences:
-                    seen.add(source)
-                    work.append(source)
+                if source in differences or flow.is_pack(source):
+                    seen.add(step)
+                    work.append(step)
                 elif flow.in_loop(source, loop) and not self._fixed(source):
                     return True
         return False

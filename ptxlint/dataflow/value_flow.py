@@ -1,8 +1,9 @@
 """How values go into other values: copied, added, multiplied, compared, chosen, or else.
 
 A step of the flow leads from a value that an instruction, phi, merge or partial write reads to
-one that it makes. Halves of packed registers are not told apart. The destination of a tensor-core
-product depends on the element of the accumulator that it replaces, and on all of both factors.
+one that it makes. Halves of packed registers are told apart by `part_sources` only. The
+destination of a tensor-core product depends on the element of the accumulator that it replaces,
+and on all of both factors.
 """
 
 from __future__ import annotations
@@ -47,6 +48,9 @@ ADDRESS: Final = 6
 DATA: Final = frozenset({COPY, TERM, FACTOR, EXTREME, OTHER})
 """The roles of what the result is computed from."""
 
+WHOLE: Final = -1
+"""The part of a value that is no half of a packed register."""
+_PACKED: Final = frozenset("f16x2 bf16x2 f32x2".split())
 FLOATS: Final = frozenset("f16 f16x2 bf16 bf16x2 tf32 f32 f32x2 f64".split())
 _COPIES: Final = frozenset("mov cvt neg cvta movmatrix".split())
 _BY_OPCODE: Final = {
@@ -78,6 +82,30 @@ class ValueFlow:
         if kind == MERGE:
             return [(operands[0], CHOICE), (operands[1], COPY), (operands[2], COPY)]
         return [(operand, COPY) for operand in operands]
+
+    def part_sources(self, value: int, part: int) -> list[tuple[int, int, int]]:
+        """(source, role, part of it) for one half of a packed value, or all of it (`WHOLE`)."""
+        if self.ssa.kind[value] != RESULT:
+            return [(source, role, part) for source, role in self.sources(value)]
+        instr = self._instrs[self.ssa.instr[value]]
+        if instr.opcode == "mov":
+            target, source = instr.operands[0], instr.operands[-1]
+            if isinstance(source, Vector) and part != WHOLE and len(source.elements) == 2:
+                values = self.operand_values(instr)[1]
+                if len(values) == 2:
+                    return [(values[part], COPY, WHOLE)]
+            if isinstance(target, Vector) and len(target.elements) == 2:
+                part = target.elements.index(self.ssa.register[value])
+                return [(source, role, part) for source, role in self.sources(value)]
+        kept = part if instr.shape.type in _PACKED else WHOLE
+        return [(source, role, kept) for source, role in self.sources(value)]
+
+    def is_pack(self, value: int) -> bool:
+        """True for a register that is put together of several."""
+        if self.ssa.kind[value] != RESULT:
+            return False
+        instr = self._instrs[self.ssa.instr[value]]
+        return instr.opcode == "mov" and isinstance(instr.operands[-1], Vector)
 
     def results(self, value: int) -> list[tuple[int, int]]:
         """The values that a value goes into, each with its role there."""
@@ -206,15 +234,18 @@ class ValueFlow:
         operands = self.operand_values(instr)
         if instr.opcode == "wgmma":
             old = operands[0] if self.accumulates(instr) else ()
-            factors = [v for values in operands[1:] for v in values]
+            common = [
+                (value, _wgmma_role(instr, at))
+                for at, values in enumerate(operands)
+                for value in values
+                if at
+            ]
         else:
             old = operands[3] if len(operands) > 3 else ()
             rest = operands[1:3] + operands[4:]
-            factors = [v for values in rest for v in values]
-        common = [(value, FACTOR) for value in factors]
+            common = [(value, FACTOR) for values in rest for value in values]
         if len(old) != len(results):
-            every = [(value, TERM) for value in old]
-            return dict.fromkeys(results, every + common)
+            return dict.fromkeys(results, [(value, TERM) for value in old] + common)
         return {
             result: [(value, TERM), *common] for result, value in zip(results, old, strict=True)
         }
@@ -223,6 +254,14 @@ class ValueFlow:
 def _scale_d(shape: Shape) -> int:
     """The operand of `wgmma.mma_async` that says whether D is added to (PTX ISA, "wgmma")."""
     return 5 if shape.has("sp") else 3
+
+
+def _wgmma_role(instr: Instr, at: int) -> int:
+    """The role of an operand of `wgmma.mma_async` behind D."""
+    if at <= 2:
+        # A factor that is no vector is the descriptor of a matrix in shared memory.
+        return FACTOR if isinstance(instr.operands[at], Vector) else ADDRESS
+    return CHOICE if at == _scale_d(instr.shape) else OTHER
 
 
 def _roles(instr: Instr) -> tuple[int, ...]:
