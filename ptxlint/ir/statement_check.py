@@ -31,7 +31,23 @@ def statement_faults(shape: Shape) -> list[Fault]:
         what = "a type" if missing == 1 else f"{missing} types"
         return [Fault(-1, "type", f"{what} is missing", "add one, such as `.s32` or `.f32`")]
     message = modifier_fault(shape) or _modifier_missing(shape)
-    return [Fault(-1, "modifier", message)] if message else []
+    if message:
+        return [Fault(-1, "modifier", message)]
+    message = _sources(shape)
+    return [Fault(-1, "operand", message)] if message else []
+
+
+def _sources(shape: Shape) -> str:
+    """`cvt` to a pair of values takes two `.f32` sources, to anything else one."""
+    if shape.opcode != "cvt" or len(shape.types) != 2:
+        return ""
+    if any(w in ("pack", "rs") or w.startswith("scaled") for w in shape.modifiers):
+        return ""
+    wanted = 2 if shape.types[0].endswith("x2") and shape.types[1] == "f32" else 1
+    given = len(shape.patterns) - 1
+    if given == wanted:
+        return ""
+    return f"takes {wanted + 1} operands, not {given + 1}"
 
 
 def _lenient(shape: Shape) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from itertools import repeat
 from typing import Final
 
-from ptxlint.ir.function import Function, Variable
+from ptxlint.ir.function import Function, Prototype, Variable
 from ptxlint.ir.instruction import Instr, Shape
 from ptxlint.ir.module import Module
 from ptxlint.ir.operand import Atom, Symbol
@@ -48,6 +48,8 @@ class _Verifier:
             self.functions.setdefault(function.name, []).append(function)
         self.spaces = {name: v.space for name, v in module.variables.items()}
         self.unknown: set[str] = set()
+        self.current: Function | None = None
+        self.prototypes: dict[str, Prototype] | None = None
 
     def run(self) -> list[Problem]:
         from ptxlint.ir.verifier_module import check_header, check_module
@@ -65,6 +67,7 @@ class _Verifier:
     # The hot path -----------------------------------------------------------------------------
     def _function(self, function: Function) -> None:
         """Check all instructions; a shape with slot types that passed once is not looked at."""
+        self.current, self.prototypes = function, None
         table: dict[Atom, str] = {}
         for register in function.registers:
             table[register] = register.type if register.vector == 1 else describe(register)
@@ -96,10 +99,15 @@ class _Verifier:
         if not shape.row.known:
             self._unknown_opcode(instr)
         elif shape.row.is_call:
-            for message in _call_faults(instr, self.functions):
+            for message in _call_faults(instr, self.functions, self._prototypes()):
                 self._add(instr.offset, message, "", "operand")
         elif not found and not lacks:
             self.clean.setdefault(shape, set()).add(slots)
+
+    def _prototypes(self) -> dict[str, Prototype]:
+        if self.prototypes is None:
+            self.prototypes = _prototypes(self.current) if self.current is not None else {}
+        return self.prototypes
 
     def _describe(
         self, args: tuple[Atom, ...], table: dict[Atom, str], spaces: dict[str, str]
@@ -207,31 +215,44 @@ def _all_faults(shape: Shape, slots: tuple[str, ...]) -> list[Fault]:
     return statement_faults(shape) + faults(shape, slots)
 
 
-def _call_faults(instr: Instr, functions: dict[str, list[Function]]) -> Iterator[str]:
-    """A direct call against the declarations of what it calls."""
-    roles, patterns = instr.shape.roles, instr.shape.patterns
+def _call_faults(
+    instr: Instr, functions: dict[str, list[Function]], prototypes: dict[str, Prototype]
+) -> Iterator[str]:
+    """A call against the declaration of what it calls, or against its prototype."""
     counts = {"def": 0, "callargs": 0}
-    callee: Atom | None = None
-    for role, pattern in zip(roles, patterns, strict=False):
+    names: dict[str, str] = {}
+    for role, pattern in zip(instr.shape.roles, instr.shape.patterns, strict=False):
         if role in counts and pattern[0] == "(":
             counts[role] = len(pattern) - 1
-        elif role == "function" and pattern[0] == "s":
-            callee = instr.args[pattern[1]]
-    declared = functions.get(callee.name, []) if isinstance(callee, Symbol) else []
-    if not declared:
+        elif role in ("function", "list") and pattern[0] == "s":
+            atom = instr.args[pattern[1]]
+            if isinstance(atom, Symbol):
+                names[role] = atom.name
+    declared = functions.get(names.get("function", ""), [])
+    target = declared[0] if declared else prototypes.get(names.get("list", ""))
+    if target is None:
         return
-    target = declared[0]
-    if target.is_kernel:
+    if isinstance(target, Function) and target.is_kernel:
         yield f"`{target.name}` is a kernel and cannot be called"
         return
-    if any(_open(v) for v in target.params):
-        return
-    for what, given, wanted in (
-        ("arguments", counts["callargs"], len(target.params)),
-        ("results", counts["def"], len(target.returns)),
-    ):
-        if given != wanted:
-            yield f"`{target.name}` has {wanted} {what}, the call has {given}"
+    wanted = {"results": len(target.returns)}
+    if not any(_open(v) for v in target.params):
+        wanted["arguments"] = len(target.params)
+    for what, given in (("arguments", counts["callargs"]), ("results", counts["def"])):
+        if given != wanted.get(what, given):
+            yield f"`{target.name}` has {wanted[what]} {what}, the call has {given}"
+
+
+def _prototypes(function: Function) -> dict[str, Prototype]:
+    """The prototypes of a body by name; those of a name that blocks use twice are left out."""
+    found: dict[str, Prototype] = {}
+    twice = set()
+    for item in function.items:
+        if isinstance(item, Prototype):
+            if item.name in found:
+                twice.add(item.name)
+            found[item.name] = item
+    return {name: item for name, item in found.items() if name not in twice}
 
 
 def _open(variable: Variable) -> bool:

@@ -15,6 +15,7 @@ from ptxlint.ir.modifier_check import modifier_fault
 from ptxlint.ir.modifier_rows import ELSEWHERE, GROUPS, MODIFIERS, TYPES
 from ptxlint.ir.module import Module
 from ptxlint.ir.opcode_rows import ROWS
+from ptxlint.ir.verifier import verify
 
 Table = Callable[[str], list[tuple[str, ...]]]
 Kernels = Callable[..., Module]
@@ -120,14 +121,45 @@ def test_messages(statement: str, message: str, kernels: Kernels) -> None:
     assert message in modifier_fault(instr.shape)
 
 
-def test_what_ptxas_takes_and_the_isa_does_not_describe(kernels: Kernels) -> None:
-    from ptxlint.ir.verifier import verify
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("cvt.u64.u32 %rd1,%r1,%r2;", "takes 2 operands, not 3"),
+        ("cvt.rn.f16x2.f32 %r1,%f1;", "takes 3 operands, not 2"),
+        ("call (%r1), retarg, (%r2, %r3);", "1 arguments, the call has 2"),
+        (
+            "fp: .callprototype (.param .b32 _) _ (.param .b32 _);"
+            " { .param .b32 a; .param .b32 r; call (r), %rd1, (a, a), fp; }",
+            "`fp` has 1 arguments, the call has 2",
+        ),
+        (
+            "fp: .callprototype (.param .b32 _) _ (.param .b8 _[]);"
+            " { .param .b32 a; call %rd1, (a, a), fp; }",
+            "`fp` has 1 results, the call has 0",
+        ),
+        ("add.f32 %f1|%p1,%f2,%f3;", "two operands stand where one is needed"),
+        ("and.b32 %r1,%r2|%r3,%r4;", "two operands stand where one is needed"),
+        ("ld.global.b32 %r1,[{%rd1}];", "an address starts with"),
+        ("ld.global.b32 %r1,[%rd1+1.0];", "only an integer constant"),
+        ("st.global.b32 [%rd1],_;", "it cannot be read"),
+        ("ld.b32 %r1,[cv];", "does not reach .const"),
+        ("ld.b64 %rd1,[pa];", "does not reach .param"),
+    ],
+)
+def test_operands(statement: str, message: str, kernels: Kernels) -> None:
+    problems = verify(kernels([statement], TARGET, VERSION))
+    assert any(message in p.message for p in problems), problems
 
+
+def test_what_ptxas_takes_and_the_isa_does_not_describe(kernels: Kernels) -> None:
     statements = [
         "cp.async.bulk.wait_group0;",
         "add.f32.pred %f1,%f2,%f3;",
         "add.sat.sat.s32 %r1,%r2,%r3;",
         "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%rd1,{%r2,%r3}],%r1;",
+        "mov.b32 %r1,1|2;",
+        "fp: .callprototype (.param .b32 _) _ (.param .b8 _[]);"
+        " { .param .b32 a; .param .b32 r; call (r), %rd1, (a, a), fp; }",
     ]
     module = kernels(statements, TARGET, VERSION)
     assert [p for p in (*module.problems, *verify(module)) if not p.note] == []
