@@ -39,6 +39,7 @@ from ptxlint.dataflow.ssa_values import MERGE, Ssa
 from ptxlint.dataflow.uniformity import Uniformity, UniformityAnalysis
 from ptxlint.facts import Analysis, Facts
 from ptxlint.ir.instruction import Instr
+from ptxlint.ir.pattern import fold
 
 PROVED: Final = "proved"
 REFUTED: Final = "refuted"
@@ -514,6 +515,8 @@ class Padding:
             if ends.contractions or into.contracted:
                 if kept is not None:
                     note(OPEN, kept)
+                elif into.product_goes_on and not into.combined and self._is_masked_again(group):
+                    note(PROVED, "padding is 0 in the product, and masked again behind it")
                 elif into.combined or into.product_goes_on:
                     note(OPEN, "padding along a row or column of a product goes on to be combined")
                 else:
@@ -521,6 +524,85 @@ class Padding:
             elif into.combined:
                 note(OPEN, "the padding passes through shared memory in another layout")
         return out
+
+    def _is_masked_again(self, group: list[Site]) -> bool:
+        """True if what is made of a product is masked by the load's own bound before it is
+        combined again.
+
+        The product has another layout than the load, so that conjuncts are compared by their
+        family: the same bound for the same range of indices.
+        """
+        wanted: dict[tuple[_Family, bool], _Range] = {}
+        for site in group:
+            for conjunct in site.guard:
+                if not self.bits(conjunct):
+                    # A stage of the pipeline that is not there is not consumed either.
+                    continue
+                family = _family(conjunct)
+                if family is None:
+                    return False
+                # Loads ahead of a pipelined loop are a range of their own.
+                extent = _range(conjunct)
+                key = family, bool(extent.step)
+                wanted[key] = extent.hull(wanted.get(key))
+        families = {family for family, _ in wanted}
+        if len(families) != 1:
+            return False
+        family = families.pop()
+        again = self._masks_of(family)
+        if not again:
+            return False
+        covered: _Range | None = None
+        bits = 0
+        for conjunct in again:
+            covered = _range(conjunct).hull(covered)
+            bits |= self.bits(conjunct)
+        if covered is None or not all(covered.is_same(extent) for extent in wanted.values()):
+            return False
+        evaluator = Evaluator(
+            self.ssa, self.guards, self.uniformity, self.reductions,
+            Hypothesis(None, ALWAYS, bits, again), self.steps, None, DATA,
+            self._shared_is_finite, self._dependences,
+        )  # fmt: skip
+        return self._is_neutral_behind_products(evaluator)
+
+    def _masks_of(self, family: _Family) -> Conjunction:
+        """The conjuncts of a family under which the function selects values."""
+        found: set[Conjunct] = set()
+        for instr in self._facts.function.instrs:
+            if instr.opcode != "selp" or not self.ssa.cfg.is_reachable(instr):
+                continue
+            predicate = self.reductions.read(instr, instr.operands[3])
+            if predicate is None or self._is_size(instr):
+                continue
+            needed = self.guards.of_predicate(predicate, True)
+            found.update(c for c in needed or () if _family(c) == family)
+        return frozenset(found)
+
+    def _is_size(self, instr: Instr) -> bool:
+        """True for a `selp` that gives the source size of a `cp.async`, or a part of it."""
+        result = self.ssa.def_values[instr.index][0]
+        copies = any(reader.opcode == "cp" for reader in self.ssa.instr_users(result))
+        return copies or any(fold(arm) for arm in instr.operands[1:3])
+
+    def _is_neutral_behind_products(self, evaluator: Evaluator) -> bool:
+        behind = self._reach.behind_products()
+        if behind is None:
+            return False
+        for number in sorted(behind.reductions):
+            reduction = self.reductions.all[number]
+            for leaf in reduction.leaves:
+                if leaf.init:
+                    continue
+                found = self._leaf(evaluator, reduction, leaf)
+                if found is None or not found.touched:
+                    return False
+                if not self._neutral(reduction, found.number):
+                    return False
+        return all(
+            (word := evaluator.of(value)).touched == 3 and _is_zero_where(word.word, 3)
+            for value in behind.factors
+        )
 
     def _kept_nonzero(
         self, group: list[Site], shared: list[Instr], contractions: list[Instr]
@@ -599,6 +681,68 @@ def _is_zero_where(word: Any, touched: int) -> bool:
     if isinstance(word, int):
         return touched != 3 and not word >> 16 * (touched - 1) & 0xFFFF
     return isinstance(word, Number) and word.value.is_zero
+
+
+class _Family(NamedTuple):
+    """What conjuncts on one axis share: all terms but lanes, iterations and the constant."""
+
+    terms: frozenset[tuple[Any, int]]
+
+
+class _Range(NamedTuple):
+    """The constants of a family's conjuncts: the greatest, the least with its lanes, the step of
+    a loop."""
+
+    greatest: int
+    least: int
+    step: int
+
+    def hull(self, other: _Range | None) -> _Range:
+        """Both ranges together."""
+        if other is None:
+            return self
+        return _Range(
+            max(self.greatest, other.greatest),
+            min(self.least, other.least),
+            max(self.step, other.step),
+        )
+
+    def is_same(self, other: _Range) -> bool:
+        """True for the same indices, those of other iterations included."""
+        step = max(self.step, other.step)
+        shifts = self.greatest - other.greatest, self.least - other.least
+        return not any(shift % step if step else shift for shift in shifts)
+
+
+def _family(conjunct: Conjunct) -> _Family | None:
+    """The family of a conjunct that compares an index with a parameter."""
+    poly = conjunct.polynomial
+    if poly is None:
+        return None
+    atoms = poly.table.atoms
+    terms = []
+    for monomial, coefficient in poly.terms.items():
+        kinds = {atoms[n].kind for n in monomial}
+        if not kinds or kinds == {"bit"} or (kinds == {"index"} and len(monomial) == 1):
+            continue
+        terms.append((monomial, coefficient))
+    bound = any(len(m) == 1 and atoms[m[0]].kind == "param" and c == 1 for m, c in terms)
+    return _Family(frozenset(terms)) if bound else None
+
+
+def _range(conjunct: Conjunct) -> _Range:
+    poly = conjunct.polynomial
+    assert poly is not None
+    atoms = poly.table.atoms
+    low = poly.constant
+    step = 0
+    for monomial, coefficient in poly.terms.items():
+        kinds = {atoms[n].kind for n in monomial}
+        if kinds == {"bit"}:
+            low += min(coefficient, 0)
+        elif kinds == {"index"}:
+            step = max(step, abs(coefficient))
+    return _Range(poly.constant, low, step)
 
 
 def _can_be_false(conjunct: Conjunct) -> bool:

@@ -47,6 +47,13 @@ class SharedUse(NamedTuple):
     product_goes_on: bool
 
 
+class Behind(NamedTuple):
+    """What products go into: reductions by number, and values that are factors again."""
+
+    reductions: set[int]
+    factors: list[int]
+
+
 class Reach:
     """Forward reachability over values, with what the function does with shared memory."""
 
@@ -330,6 +337,34 @@ class Reach:
                                     if self._is_combined_later(s)):  # fmt: skip
             return True
         return any(self._is_combined_later(s) for s in ends.shared)
+
+    def behind_products(self) -> Behind | None:
+        """What combines the elements of products again; None if not all of it is known."""
+        products = [
+            value
+            for instr in self._instrs
+            if instr.opcode in CONTRACTIONS
+            for value in self._ssa.def_values[instr.index]
+        ]
+        ends = self.ends(products)
+        carried = self.ends(ends.carried)
+        if ends.exchanges or ends.predicates or carried.exchanges or carried.reductions:
+            return None
+        reached = self.values_from(products)
+        round_loops = self.values_from(ends.carried)
+        factors: list[int] = []
+        for instr in self._reductions.contractions:
+            for value in self.payload(instr):
+                if value in round_loops:
+                    return None
+                if value in reached:
+                    factors.append(value)
+        for store in ends.shared:
+            if self._is_combined_later(store):
+                factors += self.payload(store)
+        if any(self._is_combined_later(s) for s in carried.shared):
+            return None
+        return Behind(ends.reductions, factors)
 
     def values_from(self, values: list[int]) -> set[int]:
         """The values that are computed from these, loops and memory not followed."""

@@ -65,12 +65,14 @@ UNKNOWN: Final = Unknown()
 class Hypothesis(NamedTuple):
     """`false` (if given) does not hold, every conjunct of `known` does.
 
-    `bits` are the bits of the thread index on which `false` depends.
+    `bits` are the bits of the thread index on which `false` depends. `falsified` are further
+    conjuncts that do not hold.
     """
 
     false: Conjunct | None
     known: Conjunction
     bits: int
+    falsified: Conjunction = frozenset()
 
 
 class Found(NamedTuple):
@@ -502,6 +504,8 @@ class Evaluator:
             if hypothesis.false is not None and any(
                 implies(frozenset({c}), hypothesis.false) for c in needed
             ):
+                return not truth, True
+            if not hypothesis.falsified.isdisjoint(needed):
                 return not truth, True
         known = hypothesis.known
         if hypothesis.false is not None:
