@@ -39,160 +39,161 @@ def call(module: str, name: str, *arguments: Any, **named: Any) -> None:
     backward(operator(module, name).apply(*arguments, **named))
 
 
+def typed_cases(kind: Any) -> Iterator[tuple[str, Callable[[], None]]]:
+    """The operators that take tensors of any type, for one type."""
+    short = str(kind).removeprefix("torch.")
+
+    def x(*shape: int, dtype: Any = kind) -> Any:
+        return tensor(*shape, dtype=dtype)
+
+    def scalar() -> Any:
+        return tensor(1, dtype=torch.float32)
+
+    yield f"softmax_{short}", lambda: call("softmax", "LigerSoftmaxFunction", x(ROWS, COLUMNS))
+    yield f"softmax_long_{short}", lambda: call("softmax", "LigerSoftmaxFunction", x(2, 70_001))
+    yield (
+        f"layer_norm_{short}",
+        lambda: call(
+            "layer_norm",
+            "LigerLayerNormFunction",
+            x(ROWS, COLUMNS),
+            x(COLUMNS),
+            x(COLUMNS),
+            1e-5,
+        ),
+    )
+    for mode in ("llama", "gemma", "none"):
+        yield f"rms_norm_{mode}_{short}", lambda mode=mode: call(
+            "rms_norm", "LigerRMSNormFunction", x(ROWS, COLUMNS), x(COLUMNS), 1e-6, 0.0, mode,
+            False,
+        )  # fmt: skip
+    yield f"rms_norm_rows_{short}", lambda: call(
+        "rms_norm", "LigerRMSNormFunction", x(70_000, 128), x(128), 1e-6, 0.0, "llama", False,
+        None,
+    )  # fmt: skip
+    yield f"fused_add_rms_norm_{short}", lambda: call(
+        "fused_add_rms_norm", "LigerFusedAddRMSNormFunction", x(ROWS, COLUMNS),
+        x(ROWS, COLUMNS), x(COLUMNS), 1e-6,
+    )  # fmt: skip
+    yield (
+        f"geglu_{short}",
+        lambda: call("geglu", "LigerGELUMulFunction", x(ROWS, COLUMNS), x(ROWS, COLUMNS)),
+    )
+    yield (
+        f"swiglu_{short}",
+        lambda: call("swiglu", "LigerSiLUMulFunction", x(ROWS, COLUMNS), x(ROWS, COLUMNS)),
+    )
+    yield (
+        f"relu_squared_{short}",
+        lambda: call("relu_squared", "LigerReLUSquaredFunction", x(ROWS, COLUMNS)),
+    )
+    yield (
+        f"group_norm_{short}",
+        lambda: call(
+            "group_norm", "LigerGroupNormFunction", x(3, 12, 500), x(12), x(12), 12, 4, 1e-5
+        ),
+    )
+    yield (
+        f"dyt_{short}",
+        lambda: call("dyt", "LigerDyTFunction", x(ROWS, COLUMNS), scalar(), x(COLUMNS), x(COLUMNS)),
+    )
+    yield (
+        f"poly_norm_{short}",
+        lambda: call(
+            "poly_norm", "LigerPolyNormFunction", x(ROWS, COLUMNS), x(3), x(1), 1e-6, False
+        ),
+    )
+    for reduction in ("mean", "none"):
+        yield f"cross_entropy_{reduction}_{short}", lambda reduction=reduction: call(
+            "cross_entropy", "LigerCrossEntropyFunction", x(ROWS, VOCABULARY),
+            labels(ROWS, VOCABULARY), None, -100, 0.0, 0.0, reduction,
+        )  # fmt: skip
+    yield f"cross_entropy_all_{short}", lambda: call(
+        "cross_entropy", "LigerCrossEntropyFunction", x(ROWS, VOCABULARY),
+        labels(ROWS, VOCABULARY), torch.rand(VOCABULARY), -100, 1e-4, 0.1, "mean", 30.0, True,
+    )  # fmt: skip
+    yield f"fused_linear_cross_entropy_{short}", lambda: call(
+        "fused_linear_cross_entropy", "LigerFusedLinearCrossEntropyFunction", x(ROWS, 64),
+        x(VOCABULARY, 64), labels(ROWS, VOCABULARY),
+    )  # fmt: skip
+    yield (
+        f"kl_div_{short}",
+        lambda: call(
+            "kl_div", "LigerKLDivLossFunction", x(ROWS, COLUMNS), x(ROWS, COLUMNS).detach()
+        ),
+    )
+    for beta in (0.0, 0.5, 1.0):
+        yield (
+            f"jsd_{beta}_{short}",
+            lambda beta=beta: call(
+                "jsd",
+                "LigerJSDFunction",
+                x(ROWS, COLUMNS),
+                x(ROWS, COLUMNS).detach(),
+                None,
+                beta,
+            ),
+        )
+    yield (
+        f"tvd_{short}",
+        lambda: call("tvd", "LigerTVDLossFunction", x(ROWS, COLUMNS), x(ROWS, COLUMNS).detach()),
+    )
+    yield f"rope_{short}", lambda: call(
+        "rope", "LigerRopeFunction", x(1, 6, 10, 96), x(1, 2, 10, 96),
+        tensor(1, 10, 96, dtype=kind, grad=False), tensor(1, 10, 96, dtype=kind, grad=False),
+    )  # fmt: skip
+    yield f"qwen2vl_mrope_{short}", lambda: call(
+        "qwen2vl_mrope", "LigerQwen2VLMRopeFunction", x(1, 6, 10, 128), x(1, 2, 10, 128),
+        tensor(3, 1, 10, 128, dtype=kind, grad=False),
+        tensor(3, 1, 10, 128, dtype=kind, grad=False), [16, 24, 24],
+    )  # fmt: skip
+    yield f"modulated_rms_norm_{short}", lambda: call(
+        "modulated_rms_norm", "LigerModulatedRMSNormFunction", x(2, 5, COLUMNS), x(COLUMNS),
+        x(2, COLUMNS), x(2, COLUMNS), 1e-6, 0.0, "llama", False,
+    )  # fmt: skip
+    yield (
+        f"attn_res_{short}",
+        lambda: call(
+            "attn_res",
+            "LigerAttnResFunction",
+            x(4, 2, 5, COLUMNS),
+            x(COLUMNS),
+            x(COLUMNS),
+            1e-6,
+        ),
+    )
+    yield f"multi_token_attention_{short}", lambda: call(
+        "multi_token_attention", "LigerMultiTokenAttentionFunction", x(1, 2, 40, 40),
+        x(2, 2, 3, 3), None, 1, 1,
+    )  # fmt: skip
+    yield f"neighborhood_attention_{short}", lambda: call(
+        "fused_neighborhood_attention", "LigerFusedNeighborhoodAttentionFunction",
+        x(1, 2, 40, 32), x(1, 2, 40, 32), x(1, 2, 40, 32),
+    )  # fmt: skip
+    yield (
+        f"mhc_pre_{short}",
+        lambda: call(
+            "mhc",
+            "LigerMHCPreFunction",
+            x(2, 5, 4, COLUMNS),
+            tensor(2, 5, 4, dtype=torch.float32),
+        ),
+    )
+    yield f"mhc_post_{short}", lambda: call(
+        "mhc", "LigerMHCPostResFunction", x(2, 5, 4, COLUMNS), x(2, 5, COLUMNS),
+        tensor(2, 5, 4, dtype=torch.float32), tensor(2, 5, 4, 4, dtype=torch.float32),
+    )  # fmt: skip
+    yield f"mhc_coeffs_{short}", lambda: call(
+        "mhc", "LigerMHCCoeffsFunction", x(2, 5, 4, COLUMNS),
+        tensor(4 * COLUMNS, 24, dtype=torch.float32), tensor(24, dtype=torch.float32),
+        scalar(), scalar(), scalar(), True, 5, 1e-6, 1e-6, 1e-6, 2.0,
+    )  # fmt: skip
+
+
 def cases() -> Iterator[tuple[str, Callable[[], None]]]:
     """(name, call) of every operator."""
     for kind in (torch.float32, torch.bfloat16):
-        short = str(kind).removeprefix("torch.")
-
-        def x(*shape: int, dtype: Any = kind) -> Any:
-            return tensor(*shape, dtype=dtype)
-
-        def scalar() -> Any:
-            return tensor(1, dtype=torch.float32)
-
-        yield f"softmax_{short}", lambda: call("softmax", "LigerSoftmaxFunction", x(ROWS, COLUMNS))
-        yield f"softmax_long_{short}", lambda: call("softmax", "LigerSoftmaxFunction", x(2, 70_001))
-        yield (
-            f"layer_norm_{short}",
-            lambda: call(
-                "layer_norm",
-                "LigerLayerNormFunction",
-                x(ROWS, COLUMNS),
-                x(COLUMNS),
-                x(COLUMNS),
-                1e-5,
-            ),
-        )
-        for mode in ("llama", "gemma", "none"):
-            yield f"rms_norm_{mode}_{short}", lambda mode=mode: call(
-                "rms_norm", "LigerRMSNormFunction", x(ROWS, COLUMNS), x(COLUMNS), 1e-6, 0.0, mode,
-                False,
-            )  # fmt: skip
-        yield f"rms_norm_rows_{short}", lambda: call(
-            "rms_norm", "LigerRMSNormFunction", x(70_000, 128), x(128), 1e-6, 0.0, "llama", False,
-            None,
-        )  # fmt: skip
-        yield f"fused_add_rms_norm_{short}", lambda: call(
-            "fused_add_rms_norm", "LigerFusedAddRMSNormFunction", x(ROWS, COLUMNS),
-            x(ROWS, COLUMNS), x(COLUMNS), 1e-6,
-        )  # fmt: skip
-        yield (
-            f"geglu_{short}",
-            lambda: call("geglu", "LigerGELUMulFunction", x(ROWS, COLUMNS), x(ROWS, COLUMNS)),
-        )
-        yield (
-            f"swiglu_{short}",
-            lambda: call("swiglu", "LigerSiLUMulFunction", x(ROWS, COLUMNS), x(ROWS, COLUMNS)),
-        )
-        yield (
-            f"relu_squared_{short}",
-            lambda: call("relu_squared", "LigerReLUSquaredFunction", x(ROWS, COLUMNS)),
-        )
-        yield (
-            f"group_norm_{short}",
-            lambda: call(
-                "group_norm", "LigerGroupNormFunction", x(3, 12, 500), x(12), x(12), 12, 4, 1e-5
-            ),
-        )
-        yield (
-            f"dyt_{short}",
-            lambda: call(
-                "dyt", "LigerDyTFunction", x(ROWS, COLUMNS), scalar(), x(COLUMNS), x(COLUMNS)
-            ),
-        )
-        yield (
-            f"poly_norm_{short}",
-            lambda: call(
-                "poly_norm", "LigerPolyNormFunction", x(ROWS, COLUMNS), x(3), x(1), 1e-6, False
-            ),
-        )
-        for reduction in ("mean", "none"):
-            yield f"cross_entropy_{reduction}_{short}", lambda reduction=reduction: call(
-                "cross_entropy", "LigerCrossEntropyFunction", x(ROWS, VOCABULARY),
-                labels(ROWS, VOCABULARY), None, -100, 0.0, 0.0, reduction,
-            )  # fmt: skip
-        yield f"cross_entropy_all_{short}", lambda: call(
-            "cross_entropy", "LigerCrossEntropyFunction", x(ROWS, VOCABULARY),
-            labels(ROWS, VOCABULARY), torch.rand(VOCABULARY), -100, 1e-4, 0.1, "mean", 30.0, True,
-        )  # fmt: skip
-        yield f"fused_linear_cross_entropy_{short}", lambda: call(
-            "fused_linear_cross_entropy", "LigerFusedLinearCrossEntropyFunction", x(ROWS, 64),
-            x(VOCABULARY, 64), labels(ROWS, VOCABULARY),
-        )  # fmt: skip
-        yield (
-            f"kl_div_{short}",
-            lambda: call(
-                "kl_div", "LigerKLDivLossFunction", x(ROWS, COLUMNS), x(ROWS, COLUMNS).detach()
-            ),
-        )
-        for beta in (0.0, 0.5, 1.0):
-            yield (
-                f"jsd_{beta}_{short}",
-                lambda beta=beta: call(
-                    "jsd",
-                    "LigerJSDFunction",
-                    x(ROWS, COLUMNS),
-                    x(ROWS, COLUMNS).detach(),
-                    None,
-                    beta,
-                ),
-            )
-        yield (
-            f"tvd_{short}",
-            lambda: call(
-                "tvd", "LigerTVDLossFunction", x(ROWS, COLUMNS), x(ROWS, COLUMNS).detach()
-            ),
-        )
-        yield f"rope_{short}", lambda: call(
-            "rope", "LigerRopeFunction", x(1, 6, 10, 96), x(1, 2, 10, 96),
-            tensor(1, 10, 96, dtype=kind, grad=False), tensor(1, 10, 96, dtype=kind, grad=False),
-        )  # fmt: skip
-        yield f"qwen2vl_mrope_{short}", lambda: call(
-            "qwen2vl_mrope", "LigerQwen2VLMRopeFunction", x(1, 6, 10, 128), x(1, 2, 10, 128),
-            tensor(3, 1, 10, 128, dtype=kind, grad=False),
-            tensor(3, 1, 10, 128, dtype=kind, grad=False), [16, 24, 24],
-        )  # fmt: skip
-        yield f"modulated_rms_norm_{short}", lambda: call(
-            "modulated_rms_norm", "LigerModulatedRMSNormFunction", x(2, 5, COLUMNS), x(COLUMNS),
-            x(2, COLUMNS), x(2, COLUMNS), 1e-6, 0.0, "llama", False,
-        )  # fmt: skip
-        yield (
-            f"attn_res_{short}",
-            lambda: call(
-                "attn_res",
-                "LigerAttnResFunction",
-                x(4, 2, 5, COLUMNS),
-                x(COLUMNS),
-                x(COLUMNS),
-                1e-6,
-            ),
-        )
-        yield f"multi_token_attention_{short}", lambda: call(
-            "multi_token_attention", "LigerMultiTokenAttentionFunction", x(1, 2, 40, 40),
-            x(2, 2, 3, 3), None, 1, 1,
-        )  # fmt: skip
-        yield f"neighborhood_attention_{short}", lambda: call(
-            "fused_neighborhood_attention", "LigerFusedNeighborhoodAttentionFunction",
-            x(1, 2, 40, 32), x(1, 2, 40, 32), x(1, 2, 40, 32),
-        )  # fmt: skip
-        yield (
-            f"mhc_pre_{short}",
-            lambda: call(
-                "mhc",
-                "LigerMHCPreFunction",
-                x(2, 5, 4, COLUMNS),
-                tensor(2, 5, 4, dtype=torch.float32),
-            ),
-        )
-        yield f"mhc_post_{short}", lambda: call(
-            "mhc", "LigerMHCPostResFunction", x(2, 5, 4, COLUMNS), x(2, 5, COLUMNS),
-            tensor(2, 5, 4, dtype=torch.float32), tensor(2, 5, 4, 4, dtype=torch.float32),
-        )  # fmt: skip
-        yield f"mhc_coeffs_{short}", lambda: call(
-            "mhc", "LigerMHCCoeffsFunction", x(2, 5, 4, COLUMNS),
-            tensor(4 * COLUMNS, 24, dtype=torch.float32), tensor(24, dtype=torch.float32),
-            scalar(), scalar(), scalar(), True, 5, 1e-6, 1e-6, 1e-6, 2.0,
-        )  # fmt: skip
+        yield from typed_cases(kind)
     yield (
         "sparsemax",
         lambda: call(
