@@ -8,7 +8,7 @@ import sys
 import click
 
 from ptxlint.cli.commands import CONTEXT
-from ptxlint.cli.output import write
+from ptxlint.cli.output import write, write_load_problems
 from ptxlint.config import FORMATS, Config, ConfigError, find_config, load_config
 
 
@@ -69,6 +69,7 @@ def command(
     if config_path and no_config:
         raise click.UsageError("--config and --no-config exclude each other")
     from ptxlint.engine.api import check
+    from ptxlint.engine.registry import default_registry
     from ptxlint.engine.selection import SelectionError
     from ptxlint.frontends.target_filter import TargetNameError
     from ptxlint.reporters import render
@@ -88,6 +89,8 @@ def command(
             progress=progress,
         )
     except SelectionError as error:
+        # What the word stands for may be a rule that is there and did not load.
+        write_load_problems(default_registry())
         given = ",".join([*select, *ignore]).split(",")
         where = "" if error.word in [word.strip() for word in given] else config.line_of(error.word)
         raise click.ClickException(f"{where}: {error}" if where else str(error)) from None

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from ptxlint.engine.registry import Registry
 
 _PIECE = 1 << 15
 
@@ -23,3 +27,10 @@ def write(text: str, path: str | None = None) -> None:
             stream.write(text)
     except OSError as error:
         raise click.ClickException(f"cannot write {path}: {error.strerror or error}") from None
+
+
+def write_load_problems(registry: Registry) -> int:
+    """Tell on standard error which rules could not be loaded; returns 2 if any, 0 otherwise."""
+    for problem in registry.problems:
+        print(f"Error: {problem}", file=sys.stderr)
+    return 2 if registry.problems else 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from ptxlint.cli.commands import CONTEXT
-from ptxlint.cli.output import write
+from ptxlint.cli.output import write, write_load_problems
 
 
 @click.command("rule", context_settings=CONTEXT)
@@ -13,8 +13,11 @@ from ptxlint.cli.output import write
 @click.option(
     "--format", "format_", type=click.Choice(["text", "json"]), default="text", show_default=True
 )
-def command(rule: str | None, format_: str) -> None:
-    """Explain a rule, named by identifier or name; all rules when none is given."""
+def command(rule: str | None, format_: str) -> int:
+    """Explain a rule, named by identifier or name; all rules when none is given.
+
+    Exit status 2 if a rule could not be loaded.
+    """
     from ptxlint.cli.explain import all_rules, as_json, explain
     from ptxlint.engine.registry import default_registry
     from ptxlint.engine.selection import suggestion
@@ -24,9 +27,11 @@ def command(rule: str | None, format_: str) -> None:
     if rule is not None:
         identifier = registry.identifier(rule)
         if identifier is None:
+            write_load_problems(registry)
             raise click.ClickException(f"no rule is called {rule!r}{suggestion(rule, registry)}")
         rules = [r for r in rules if r.id == identifier]
     if format_ == "json":
         write(as_json(rules, single=rule is not None) + "\n")
     else:
         write("\n\n".join(explain(r) for r in rules) + "\n")
+    return write_load_problems(registry)

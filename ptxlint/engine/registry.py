@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from importlib import import_module
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from ptxlint.engine.pseudo import PSEUDO_RULES
 from ptxlint.rulekit import Rule
@@ -22,6 +22,20 @@ class RegistryError(Exception):
     """A class that may not be a rule here: a foreign module, or an identifier taken twice."""
 
 
+class LoadProblem(NamedTuple):
+    """Why a rule module or entry point could not be loaded, and the line that raised it.
+
+    `path` is relative to the working directory where it lies below, and "" when no file is known.
+    """
+
+    message: str
+    path: str = ""
+    line: int = 1
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {self.message}" if self.path else self.message
+
+
 class Registry:
     """Rules by identifier, in a fixed order, with what could not be loaded."""
 
@@ -29,8 +43,8 @@ class Registry:
 
     def __init__(self) -> None:
         self.rules: dict[str, type[Rule]] = {}
-        self.problems: list[str] = []
-        """One message for each rule module or entry point that could not be loaded."""
+        self.problems: list[LoadProblem] = []
+        """One for each rule module or entry point that could not be loaded."""
         self._names: dict[str, str] = {p.name: p.id for p in PSEUDO_RULES}
 
     def add(self, rule: type[Rule], origin: str = "") -> None:
@@ -76,11 +90,34 @@ class Registry:
             except Exception as error:
                 source = f" (entry point {origin})" if origin else ""
                 text = str(error) or type(error).__name__
-                self.problems.append(f"cannot load the rules of {name}{source}: {text}")
+                message = f"cannot load the rules of {name}{source}: {text}"
+                self.problems.append(LoadProblem(message, *_raised_in(target, error)))
 
     def sort(self) -> None:
         """Put the rules in the order in which they run and are listed."""
         self.rules = dict(sorted(self.rules.items()))
+
+
+def _raised_in(name: str, error: Exception) -> tuple[str, int]:
+    """The file of a module and the line of it that an error came through; ("", 1) if unknown."""
+    from importlib.util import find_spec
+
+    try:
+        spec = find_spec(name)
+    except (ImportError, ValueError):
+        return "", 1
+    if spec is None or not spec.has_location or spec.origin is None:
+        return "", 1
+    path, line = spec.origin, 1
+    if isinstance(error, SyntaxError) and error.filename == path:
+        line = error.lineno or 1
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == path:
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    here = os.path.join(os.getcwd(), "")
+    return path.removeprefix(here), line
 
 
 def _defined_in(module: ModuleType, attribute: str) -> Iterator[type[Rule]]:

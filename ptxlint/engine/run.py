@@ -11,7 +11,7 @@ from ptxlint.engine.fingerprint import Fingerprints
 from ptxlint.engine.merge import merge_findings, merge_obligations, natural
 from ptxlint.engine.options import Options
 from ptxlint.engine.pseudo import INTERNAL, MALFORMED, UNUSED
-from ptxlint.engine.registry import Registry, default_registry
+from ptxlint.engine.registry import PACKAGE, Registry, default_registry
 from ptxlint.engine.report import Report, Summary, count_severities
 from ptxlint.engine.result import FileResult
 from ptxlint.engine.suppression import Suppression
@@ -64,8 +64,9 @@ def _load_faults(registry: Registry) -> Iterator[Finding]:
     """INTERNAL findings for rule modules that could not be loaded."""
     numbers = Fingerprints()
     for problem in registry.problems:
-        finding = pseudo_finding(INTERNAL, problem, Place("ptxlint.rules", 1, 1))
-        yield finding._replace(fingerprint=numbers.next(INTERNAL.id, "", problem))
+        place = Place(problem.path or PACKAGE, problem.line, 1)
+        finding = pseudo_finding(INTERNAL, problem.message, place)
+        yield finding._replace(fingerprint=numbers.next(INTERNAL.id, "", problem.message))
 
 
 def _judge_suppressions(results: list[FileResult], checker: Checker) -> Iterator[Finding]:

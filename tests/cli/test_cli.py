@@ -245,6 +245,42 @@ def test_rules_are_listed_and_explained() -> None:
     assert ptxlint("rule").stdout.count("Why:") == len(listed)
 
 
+@pytest.fixture
+def broken(folder: Path) -> dict[str, str]:
+    """An environment with a plugin whose rule does not load."""
+    (folder / "house_rules.py").write_text("\nraise ValueError('no such field')\n")
+    info = folder / "house_rules-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: house-rules\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[ptxlint.rules]\nhouse = house_rules\n")
+    return {"PYTHONPATH": str(folder)}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["rules"],
+        ["rules", "--format", "json"],
+        ["rule", "NUM407"],
+        ["rule", "HSE101"],
+        ["check", "clean.ptx", "--select", "HSE101"],
+    ],
+)
+def test_a_rule_that_does_not_load_is_told(broken: dict[str, str], arguments: list[str]) -> None:
+    done = ptxlint(*arguments, **broken)
+    assert done.returncode == 2
+    first = done.stderr.splitlines()[0]
+    assert first.startswith("Error: house_rules.py:2: cannot load the rules of house_rules")
+    assert first.endswith("no such field")
+    assert ("no rule" in done.stderr) == ("HSE101" in arguments)
+
+
+def test_check_points_at_the_rule_that_does_not_load(broken: dict[str, str]) -> None:
+    done = ptxlint("check", "clean.ptx", **broken)
+    assert done.returncode == 2
+    assert done.stdout.startswith("house_rules.py:2:1: error[INTERNAL] cannot load")
+
+
 def test_show_ir_prints_ptx_that_checks_alike(folder: Path) -> None:
     done = ptxlint("show", "ir", "stray.ptx")
     assert done.returncode == 0

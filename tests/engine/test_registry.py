@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from ptxlint.engine import registry as registry_module
+from ptxlint.engine.options import Options
 from ptxlint.engine.registry import Registry, RegistryError, default_registry
+from ptxlint.engine.run import run
 from ptxlint.rulekit import Rule, Sample
 
 PLUGIN = """
@@ -104,10 +106,45 @@ def test_a_bad_plugin_is_a_problem_and_no_more(
 ) -> None:
     _install(tmp_path, monkeypatch, code)
     registry = _fresh()
-    assert len(registry.problems) == 1
-    assert words in registry.problems[0]
-    assert "entry point mine" in registry.problems[0]
+    (problem,) = registry.problems
+    assert words in problem.message
+    assert "entry point mine" in problem.message
+    assert Path(problem.path) == tmp_path / "ptxlint_plugin.py"
     assert "RES103" in registry.rules
+
+
+@pytest.mark.parametrize(
+    ("code", "line"),
+    [
+        ("\n\n1 / 0\n", 3),
+        ("x = 1\ndef (\n", 2),
+        ("from ptxlint.rulekit import Rule\n\n\nclass Mine(Rule):\n    id = 'MIN101'\n", 4),
+    ],
+)
+def test_a_problem_names_the_line_of_the_rule(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, line: int
+) -> None:
+    _install(tmp_path, monkeypatch, code)
+    monkeypatch.chdir(tmp_path)
+    registry = _fresh()
+    assert [(p.path, p.line) for p in registry.problems] == [("ptxlint_plugin.py", line)]
+    report = run([], Options(), registry=registry)
+    (finding,) = report.findings
+    assert (finding.rule, finding.place.path, finding.place.line) == (
+        "INTERNAL",
+        "ptxlint_plugin.py",
+        line,
+    )
+    assert report.exit_code == 2
+
+
+def test_a_module_that_is_not_there_has_no_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _install(tmp_path, monkeypatch, "", "ptxlint_nowhere.rules")
+    (problem,) = _fresh().problems
+    assert (problem.path, problem.line) == ("", 1)
+    assert "ptxlint_nowhere" in str(problem)
 
 
 def test_importlib_metadata_is_loaded_for_entry_points_only(
