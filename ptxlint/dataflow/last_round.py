@@ -8,6 +8,7 @@ that leave is computed anew in every round, and each round but the last computes
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, ClassVar, Final, NamedTuple
 
 from ptxlint.cfg.components import strongly_connected
@@ -16,7 +17,7 @@ from ptxlint.cfg.loops import Loop
 from ptxlint.dataflow.ssa_values import RESULT
 from ptxlint.dataflow.value_flow import ADDRESS, DATA, ValueFlow, ValueFlowAnalysis
 from ptxlint.facts import Analysis, Facts
-from ptxlint.ir.instruction import Instr
+from ptxlint.ir.instruction import Instr, Shape
 from ptxlint.ir.opcodes import effectful, memory_of
 
 _TENSOR: Final = frozenset({"mma", "wgmma", "wmma"})
@@ -101,32 +102,38 @@ class LastRounds:
 
     def _leaving(self, loop: Loop, body: list[Instr]) -> list[int]:
         """The values of the loop that are read behind it."""
-        ssa, flow = self._ssa, self.flow
+        ssa = self._ssa
+        inside = set(loop.blocks)
         values = [v for instr in body for v in ssa.def_values[instr.index]]
-        values += [phi for block in loop.blocks for phi in ssa.phis.get(block, ())]
+        values += [phi for block in inside for phi in ssa.phis.get(block, ())]
+        block_of = self._cfg.block_of
         return [
             value
             for value in values
-            if any(
-                not flow.loops.contains(loop, self._cfg.block_of[user.index])
-                for user in ssa.instr_users(value)
-            )
-            or any(
-                not flow.loops.contains(loop, ssa.block_of(made)) for made in ssa.value_users(value)
-            )
+            if any(block_of[user.index] not in inside for user in ssa.instr_users(value))
+            or any(ssa.block_of(made) not in inside for made in ssa.value_users(value))
         ]
 
     def _needed(self, loop: Loop, body: list[Instr]) -> set[int]:
         """What the loop itself uses: for its effects, its branches and what they depend on."""
-        roots: list[int] = []
+        roots: dict[int, None] = {}
+        effects: dict[Shape, bool] = {}
         for instr in body:
-            if instr.opcode == "wgmma":
-                roots += self._ssa.use_values[instr.index][: bool(instr.shape.guard)]
-            elif effectful(instr.shape) or memory_of(instr.shape).writes:
-                roots += self._ssa.use_values[instr.index]
+            shape = instr.shape
+            values = self._ssa.use_values[instr.index]
+            if shape.opcode == "wgmma":
+                values = values[: bool(shape.guard)]
+            else:
+                effect = effects.get(shape)
+                if effect is None:
+                    effect = bool(effectful(shape) or memory_of(shape).writes)
+                    effects[shape] = effect
+                if not effect:
+                    continue
+            roots.update(dict.fromkeys(values))
         return self._closure(loop, roots)
 
-    def _closure(self, loop: Loop, values: list[int]) -> set[int]:
+    def _closure(self, loop: Loop, values: Iterable[int]) -> set[int]:
         """All values of the loop that these depend on in any way, over all rounds."""
         flow = self.flow
         reached: set[int] = set()

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final
 
 from ptxlint.cfg.loops import Loop, LoopForest, LoopsAnalysis
 from ptxlint.dataflow.ssa import SsaAnalysis
-from ptxlint.dataflow.ssa_values import MERGE, PHI, RESULT, UNDEFINED, Ssa
+from ptxlint.dataflow.ssa_values import MERGE, PHI, RESULT, Ssa
 from ptxlint.facts import Analysis, Facts
 from ptxlint.ir.instruction import Instr, Shape
 from ptxlint.ir.operand import (
@@ -71,6 +71,8 @@ class ValueFlow:
         self._steps: dict[int, dict[int, list[tuple[int, int]]]] = {}
         self._onward: dict[int, dict[int, list[tuple[int, int]]]] = {}
         self._counts: dict[Shape, list[int]] = {}
+        self._operand_roles: dict[Shape, tuple[int, ...]] = {}
+        self._blocks: dict[int, frozenset[int]] = {}
 
     def sources(self, value: int) -> list[tuple[int, int]]:
         """The values that a value is made of, each with its role."""
@@ -176,9 +178,14 @@ class ValueFlow:
 
     def in_loop(self, value: int, loop: Loop) -> bool:
         """True if the value comes to be inside the loop."""
-        if self.ssa.kind[value] <= UNDEFINED + 1:
-            return False
-        return self.loops.contains(loop, self.ssa.block_of(value))
+        ssa = self.ssa
+        blocks = self._blocks.get(loop.index)
+        if blocks is None:
+            blocks = self._blocks[loop.index] = frozenset(loop.blocks)
+        at = ssa.instr[value]
+        if at >= 0:
+            return ssa.cfg.block_of[at] in blocks
+        return ssa.kind[value] == PHI and ssa.phi_block[value] in blocks
 
     def is_header_phi(self, value: int, loop: Loop) -> bool:
         """True for a phi at the head of the loop: what it carries from round to round."""
@@ -219,15 +226,12 @@ class ValueFlow:
             return {}
         if instr.opcode in _TENSOR and instr.shape.modifiers[0] != "load":
             return self._of_tensor(instr, results)
-        operands = self.operand_values(instr)
-        roles = _roles(instr)
+        roles = self._operand_roles.get(instr.shape)
+        if roles is None:
+            roles = self._operand_roles[instr.shape] = _roles(instr)
         shared: list[tuple[int, int]] = []
-        for at, values in enumerate(operands):
-            if values:
-                role = roles[at] if at < len(roles) else OTHER
-                if isinstance(instr.operands[at], Address | Indexed):
-                    role = ADDRESS
-                shared += [(value, role) for value in values]
+        for role, values in zip(roles, self.operand_values(instr), strict=True):
+            shared += [(value, role) for value in values]
         return dict.fromkeys(results, shared)
 
     def _of_tensor(self, instr: Instr, results: list[int]) -> dict[int, list[tuple[int, int]]]:
@@ -269,17 +273,21 @@ def _roles(instr: Instr) -> tuple[int, ...]:
     shape = instr.shape
     opcode = shape.opcode
     writes = sum(role == "def" for role in shape.roles)
-    head = (OTHER,) * writes
     if opcode in _COPIES:
-        return (*head, COPY)
-    if opcode == "shfl":
-        return (*head, COPY, OTHER, OTHER, OTHER)
-    if opcode in ("selp", "slct"):
-        return (*head, COPY, COPY, CHOICE)
-    found = _BY_OPCODE.get(opcode)
-    if found is None or shape.type not in FLOATS:
-        return head
-    return head + found
+        found: tuple[int, ...] = (COPY,)
+    elif opcode == "shfl":
+        found = (COPY,)
+    elif opcode in ("selp", "slct"):
+        found = (COPY, COPY, CHOICE)
+    else:
+        found = _BY_OPCODE.get(opcode, ()) if shape.type in FLOATS else ()
+    found = (OTHER,) * writes + found
+    return tuple(
+        ADDRESS
+        if isinstance(operand, Address | Indexed)
+        else (found[at] if at < len(found) else OTHER)
+        for at, operand in enumerate(instr.operands)
+    )
 
 
 def _registers(operand: Operand) -> list[Register]:
