@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ptxlint.wording import counted
+
 if TYPE_CHECKING:
     from ptxlint.diagnostics import Finding
     from ptxlint.engine.report import Report
@@ -11,11 +13,6 @@ if TYPE_CHECKING:
 
 _SHOWN_FILES = 3
 _SHOWN_OPEN = 3
-
-
-def counted(number: int, noun: str) -> str:
-    """`1 error`, `2 errors`."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def counts_line(report: Report) -> str:

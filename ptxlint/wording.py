@@ -1,0 +1,8 @@
+"""Phrases for messages to people, for rules and reports alike."""
+
+from __future__ import annotations
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 error`, `2 errors`: the number with the noun, which takes an s unless it is one."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
