@@ -30,6 +30,8 @@ _RECOMPUTED: Final = frozenset(
     "prmt cvt cvta setp selp min max neg abs popc clz bfind brev mapa isspacep".split()
 )
 """Integer operations: the assembler repeats them rather than keep their result."""
+_BY_LANE: Final = frozenset("atom ldmatrix wgmma wmma tcgen05 call".split())
+_LANE_REGISTERS: Final = ("%tid", "%laneid", "%lanemask", "%clock", "%globaltimer")
 
 
 _MMA: Final = "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32"
@@ -60,6 +62,8 @@ def _loop(values: int, registers: str) -> str:
     """A sample with accumulators in a loop; its first instruction is marked if they do not fit."""
     mark = " //~ RES101" if values > int(registers) else ""
     lines = [
+        "mov.u32 %r3, %tid.x;",
+        "mad.wide.u32 %rd1, %r3, 1024, %rd1;",
         *_fours(values, "ld.global.v4.f32 V, [%rd1+AT];"),
         "ld.param.u32 %r0, [n];",
         "again:",
@@ -107,7 +111,8 @@ class RegisterPressure(Rule):
         "a note, given where even 70 % of the estimate leaves an SM no more than a third of its "
         "warps while fewer registers would admit another CTA, or where 70 % is more than a thread "
         "can have. It is a warning where a loop carries more values from one iteration to the "
-        "next than that: no order of instructions avoids the spill. docs/rules-res101.md has the "
+        "next than that, of those that differ from lane to lane: no order of instructions avoids "
+        "the spill. docs/rules-res101.md has the "
         "measurements."
     )
     fix = (
@@ -236,10 +241,10 @@ def _most_carried(fn: Function, facts: Facts, limit: int) -> _Carried | None:
             crowded[loop] = live
     if not crowded:
         return None
-    cheap = _computed(fn, _is_recomputed)
-    crowded = {loop: [r for r in live if r not in cheap] for loop, live in crowded.items()}
+    spare = _recomputed(fn) | _uniform(fn)
+    crowded = {loop: [r for r in live if r not in spare] for loop, live in crowded.items()}
     crowded = {loop: live for loop, live in crowded.items() if _words(live) > limit}
-    fixed = _computed(fn, _is_constant) if crowded else set()
+    fixed = _constant(fn) if crowded else set()
     carried = [
         _Carried(_words(_held(loop, live, facts)), loop)
         for loop, live in crowded.items()
@@ -277,31 +282,47 @@ def _held(loop: Loop, candidates: list[Register], facts: Facts) -> list[Register
     return [register for register in candidates if register in named]
 
 
-def _computed(fn: Function, repeats: Callable[[Instr], bool]) -> set[Register]:
-    """Registers that are made, in any number of steps, by such instructions alone.
+def _recomputed(fn: Function) -> set[Register]:
+    """Registers that integer operations make of constants, parameters and special registers.
 
-    Counters that step by such values are among them.
+    Those are at hand at any time. Counters that step by such values are among them.
     """
+    return _untouched(fn, lambda i: not _is_integer(i.shape))
+
+
+def _constant(fn: Function) -> set[Register]:
+    """Registers that integer operations make of constants alone."""
+    return _untouched(fn, lambda i: not _is_integer(i.shape) or _reads_input(i))
+
+
+def _uniform(fn: Function) -> set[Register]:
+    """Registers that hold the same in all lanes since nothing on the way depends on the lane.
+
+    From sm_75 on the assembler may keep them in the registers that a warp has for such values.
+    """
+    return _untouched(fn, _tells_lanes_apart)
+
+
+def _untouched(fn: Function, is_source: Callable[[Instr], bool]) -> set[Register]:
+    """The registers that depend, in any number of steps, on no instruction of some kind."""
     dependents: dict[Register, list[Register]] = {}
-    others: set[Register] = set()
-    answers: dict[Shape, bool] = {}
+    touched: set[Register] = set()
     for instr in fn.instrs:
-        shape = instr.shape
-        simple = answers.get(shape)
-        if simple is None:
-            simple = answers[shape] = _is_integer(shape)
-        if not simple or not repeats(instr):
-            others.update(instr.defs)
+        defs = instr.defs
+        if not defs:
+            continue
+        if is_source(instr):
+            touched.update(defs)
             continue
         for use in instr.uses:
-            dependents.setdefault(use, []).extend(instr.defs)
-    work = list(others)
+            dependents.setdefault(use, []).extend(defs)
+    work = list(touched)
     while work:
         for register in dependents.get(work.pop(), ()):
-            if register not in others:
-                others.add(register)
+            if register not in touched:
+                touched.add(register)
                 work.append(register)
-    return {register for register in fn.registers if register not in others}
+    return {register for register in fn.registers if register not in touched}
 
 
 def _is_integer(shape: Shape) -> bool:
@@ -310,15 +331,21 @@ def _is_integer(shape: Shape) -> bool:
     return shape.opcode in _RECOMPUTED and FLOATS.isdisjoint(shape.types)
 
 
-def _is_recomputed(instr: Instr) -> bool:
-    """Constants, parameters and special registers are at hand at any time."""
-    return True
+def _reads_input(instr: Instr) -> bool:
+    """True if an integer operation reads a parameter or something else from outside."""
+    return instr.opcode == "ld" or any(
+        isinstance(atom, SpecialRegister | Symbol) for atom in instr.args
+    )
 
 
-def _is_constant(instr: Instr) -> bool:
-    if instr.opcode == "ld":
-        return False
-    return not any(isinstance(atom, SpecialRegister | Symbol) for atom in instr.args)
+def _tells_lanes_apart(instr: Instr) -> bool:
+    """True if lanes get different values even when all that they read is the same."""
+    if instr.opcode in _BY_LANE:
+        return True
+    return any(
+        isinstance(atom, SpecialRegister) and atom.name.startswith(_LANE_REGISTERS)
+        for atom in instr.args
+    )
 
 
 def _spill(carried: _Carried, budget: _Budget, pressure: Pressure, facts: Facts) -> Hit:
