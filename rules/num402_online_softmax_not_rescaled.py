@@ -14,7 +14,7 @@ from ptxlint.dataflow.online_softmax import (
     RunningMaximum,
 )
 from ptxlint.dataflow.tensor_memory import Product, TensorMemory, TensorMemoryAnalysis
-from ptxlint.dataflow.value_flow import DATA, EXTREME
+from ptxlint.dataflow.value_flow import DATA, EXTREME, FACTOR
 from ptxlint.facts import Facts
 from ptxlint.ir.function import Function
 from ptxlint.ir.instruction import Instr
@@ -226,7 +226,7 @@ def _judge(
     reached = online.depends_on(loop, exponentials)
     sums = [a for a in online.accumulators.of(loop) if a.is_sum and _adds(a, reached)]
     held = _held(facts, online, loop, reached)
-    places = [_place(online, a) for a in sums if not a.factors and EXTREME not in a.roles]
+    places = [_place(online, a) for a in sums if not a.roles & {FACTOR, EXTREME}]
     places += [product.instr for product in held if _is_left_alone(facts, online, loop, product)]
     hits = [_hit(place, maxima[0]) for place in _one_a_line(facts, places)]
     yield from hits
