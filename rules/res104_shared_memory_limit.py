@@ -143,9 +143,9 @@ class SharedMemoryLimit(Rule):
 def _static_fault(shared: SharedMemory, arch: Arch) -> Iterator[Hit]:
     if shared.static <= arch.shared_static_limit:
         return
+    size, limit = _sizes(shared.static, arch.shared_static_limit)
     yield Hit(
-        f"{_kib(shared.static)} of static shared memory, the limit is "
-        f"{_kib(arch.shared_static_limit)} on every architecture",
+        f"{size} of static shared memory, the limit is {limit} on every architecture",
         shared.first,
         help="declare it `.extern .shared` and give the size at the launch (opted into by "
         "cudaFuncAttributeMaxDynamicSharedMemorySize), or use less",
@@ -161,9 +161,9 @@ def _total_fault(shared: SharedMemory, arch: Arch) -> Iterator[Hit]:
     if shared.static and shared.dynamic:
         parts = f" ({_kib(shared.static)} static, {_kib(shared.dynamic)} dynamic)"
     fitting = [a.name for a in ARCHS.values() if a.shared_optin_limit >= shared.total]
+    size, limit = _sizes(shared.total, arch.shared_optin_limit)
     yield Hit(
-        f"{_kib(shared.total)} of shared memory a CTA{parts}, {arch.name} has at most "
-        f"{_kib(arch.shared_optin_limit)}: the launch fails",
+        f"{size} of shared memory a CTA{parts}, {arch.name} has at most {limit}: the launch fails",
         shared.first,
         breaks_when="every launch",
         help=f"use a smaller tile or fewer stages; it fits on {', '.join(fitting)}"
@@ -176,6 +176,13 @@ def _total_fault(shared: SharedMemory, arch: Arch) -> Iterator[Hit]:
 def _largest(shared: SharedMemory) -> str:
     largest = shared.largest
     return f"`{largest.name}` takes {_kib(largest.size or 0)}" if largest is not None else ""
+
+
+def _sizes(size: int, limit: int) -> tuple[str, str]:
+    """A size and the limit that it exceeds, in bytes if they look the same otherwise."""
+    if _kib(size) != _kib(limit):
+        return _kib(size), _kib(limit)
+    return f"{size} bytes", f"{limit} bytes"
 
 
 def _kib(size: int) -> str:

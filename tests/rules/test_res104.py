@@ -1,0 +1,114 @@
+"""RES104: what counts as shared memory, and against which limit."""
+
+from __future__ import annotations
+
+import pytest
+
+from ptxlint.arch import ARCHS
+from ptxlint.engine.options import Options
+from ptxlint.engine.report import Report
+from ptxlint.engine.run import run
+from ptxlint.facts import KernelMetadata
+from ptxlint.frontends.discovery import Input
+
+KIB = 1024
+
+
+def module(declarations: str, body: str, target: str = "sm_80") -> str:
+    return f"""
+        .version 9.0
+        .target {target}
+        .address_size 64
+        {declarations}
+        .visible .entry k(.param .u64 .ptr .global out) {{
+            .reg .b32 %r<4>;
+            .reg .b64 %rd<2>;
+            ld.param.u64 %rd1, [out];
+            {body}
+            ret;
+        }}
+        """
+
+
+def check(text: str, shared: int | None = None) -> Report:
+    metadata = None if shared is None else KernelMetadata(shared=shared)
+    report = run([Input("k.ptx", text, metadata)], Options(select=("RES104",)))
+    assert report.exit_code != 2, report.findings
+    return report
+
+
+def messages(report: Report) -> list[str]:
+    return [f"{f.severity}: {f.message}" for f in report.findings]
+
+
+def statuses(report: Report) -> list[str]:
+    return [o.status for o in report.obligations]
+
+
+DYNAMIC = ".extern .shared .align 16 .b8 tile[];"
+USE_DYNAMIC = "ld.shared.u32 %r1, [tile]; st.global.u32 [%rd1], %r1;"
+
+
+@pytest.mark.parametrize("arch", ARCHS.values(), ids=lambda arch: arch.name)
+def test_the_limit_of_each_architecture_is_exact(arch) -> None:  # type: ignore[no-untyped-def]
+    text = module(DYNAMIC, USE_DYNAMIC, arch.name)
+    assert messages(check(text, arch.shared_optin_limit)) == []
+    (finding,) = check(text, arch.shared_optin_limit + 1).findings
+    assert finding.severity == "error"
+    assert finding.breaks_when == "every launch"
+    fits = {a.name for a in ARCHS.values() if a.shared_optin_limit > arch.shared_optin_limit}
+    assert all(name in finding.help for name in fits)
+    assert arch.name not in finding.help
+
+
+def test_static_memory_over_48_kib() -> None:
+    text = module(
+        ".shared .align 4 .b8 a[40000];\n.shared .align 4 .b8 b[9153];",
+        "ld.shared.u32 %r1, [a]; ld.shared.u32 %r2, [b]; st.global.u32 [%rd1], %r1;",
+    )
+    report = check(text)
+    assert messages(report) == [
+        "error: 49153 bytes of static shared memory, the limit is 49152 bytes on every architecture"
+    ]
+    assert report.findings[0].label == "`a` takes 39.1 KiB"
+    assert statuses(report) == ["refuted"]
+
+
+def test_what_a_callee_uses_counts() -> None:
+    text = module(
+        """
+        .shared .align 4 .b8 a[40000];
+        .func helper() {
+            .reg .b32 %r<2>;
+            ld.shared.u32 %r1, [a];
+            st.shared.u32 [a+4], %r1;
+            ret;
+        }
+        """,
+        ".shared .align 4 .b8 own[20000];\nld.shared.u32 %r1, [own];\n"
+        "st.global.u32 [%rd1], %r1;\ncall helper;",
+    )
+    assert len(check(text).findings) == 1
+
+
+def test_what_only_others_use_does_not_count() -> None:
+    text = module(
+        ".shared .align 4 .b8 a[60000];\n.visible .entry other() {\n.reg .b32 %r<2>;\n"
+        "ld.shared.u32 %r1, [a];\nst.shared.u32 [a+4], %r1;\nret;\n}",
+        "st.global.u32 [%rd1], 1;",
+    )
+    assert {f.kernel for f in check(text).findings} == {"other"}
+
+
+def test_dynamic_memory_of_unknown_size_is_left_open() -> None:
+    assert statuses(check(module(DYNAMIC, USE_DYNAMIC))) == ["open"]
+    assert statuses(check(module(DYNAMIC, USE_DYNAMIC), 1024)) == ["proved"]
+
+
+def test_without_shared_memory_there_is_nothing_to_say() -> None:
+    assert statuses(check(module("", "st.global.u32 [%rd1], 1;"))) == []
+
+
+def test_a_target_without_limits_is_left_alone() -> None:
+    text = module(DYNAMIC, USE_DYNAMIC, "sm_52")
+    assert statuses(check(text, 10**6)) == []
