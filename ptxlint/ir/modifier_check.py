@@ -56,7 +56,7 @@ def modifier_fault(shape: Shape) -> str:
         if word in types:
             continue
         if known is None:
-            if word not in _vocabulary() and not _glued(word):
+            if word not in _vocabulary() and not _glued(word) and word.isalpha():
                 return f"there is no modifier `.{word}`"
         elif word not in known:
             return f"`{opcode}` has no modifier `.{word}`"
