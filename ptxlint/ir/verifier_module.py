@@ -100,6 +100,8 @@ def _target_fault(module: Module) -> tuple[str, str] | None:
         return f"`{arch}` is no architecture", "name one such as `sm_80`"
     if accepted is not False or module.version == (0, 0):
         return None
+    if since is not None and not module.items:
+        return None  # ptxas compares the two only where there is something to assemble
     if since is None:
         return f"`{arch}` is no architecture that PTX ISA {_dotted(module.version)} knows", ""
     return (

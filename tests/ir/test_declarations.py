@@ -109,3 +109,13 @@ def test_targets_may_stand_in_a_row(
     module = parse(head + BODY)
     assert (not module.problems and not verify(module)) == fine
     assert all(bool(a.errors(head + BODY, "sm_90", tmp_path)) != fine for a in assemblers)
+
+
+def test_an_empty_module_may_name_a_target_newer_than_its_version(
+    assemblers: list[Any], tmp_path: Path
+) -> None:
+    head = ".version 4.3\n.target sm_90\n.address_size 64\n"
+    for text, fine in ((head, True), (head + BODY, False)):
+        module = parse(text)
+        assert (not module.problems and not verify(module)) == fine
+        assert all(bool(a.errors(text, "sm_90", tmp_path)) != fine for a in assemblers)
