@@ -18,18 +18,20 @@ show() {
     fi
 }
 
-show '1. RMS norm, compiled by Triton for sm_90: eps reached the kernel as a 64-bit float. Exit
-   status 1 stands for errors or warnings.' \
+show '1. Softmax, compiled by Triton for sm_90: masked lanes are filled with 0 and change the result.
+   Exit status 1 stands for errors or warnings.' \
+    1 ptxlint check fixtures/ptx/sm_90/softmax_buggy.ptx
+show '2. The same kernel with the right fill. Exit status 0: neither errors nor warnings.' \
+    0 ptxlint check fixtures/ptx/sm_90/softmax.ptx
+show '3. RMS norm: eps reached the kernel as a 64-bit float. Right, and slow.' \
     1 ptxlint check fixtures/ptx/sm_90/rmsnorm_eps_fp64.ptx
-show '2. The same kernel with a 32-bit eps. Exit status 0: neither errors nor warnings.' \
-    0 ptxlint check fixtures/ptx/sm_90/rmsnorm.ptx
-show '3. One finding over six architectures is told once.' \
+show '4. One finding over six architectures is told once.' \
     1 ptxlint check --select NUM407 fixtures/ptx
-show '4. CUDA, compiled by nvcc: a shuffle that some of the lanes it names do not reach, with a launch
+show '5. CUDA, compiled by nvcc: a shuffle that some of the lanes it names do not reach, with a launch
    in which that happens.' \
     1 ptxlint check --select SYN fixtures/ptx-nvcc/sm_90/warp.ptx
-show '5. A file with a fault: the rest is still checked. Exit status 2 stands for: something was not
+show '6. A file with a fault: the rest is still checked. Exit status 2 stands for: something was not
    analysed.' \
     2 ptxlint check fixtures/syntax/invalid/undeclared_register.ptx
-show '6. What is looked for; `ptxlint rule NUM407` says more.' \
+show '7. What is looked for; `ptxlint rule MSK201` says more.' \
     0 ptxlint rules

@@ -16,7 +16,7 @@ import pytest
 from ptxlint.cli.commands import COMMANDS
 from ptxlint.engine.registry import Registry, default_registry
 from ptxlint.engine.samples import mismatches
-from ptxlint.rulekit import CATEGORIES, Rule
+from ptxlint.rulekit import CATEGORIES, FAMILIES, Hit, Rule, Verdict
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted(
@@ -203,6 +203,27 @@ def test_contributing_lists_every_category() -> None:
     assert [c for c in CATEGORIES if f"`{c}`" not in text] == []
 
 
+def test_contributing_lists_every_family_with_a_rule_of_it() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| `([a-z-]+)` \| [^|]+ \| (\w{6}|none yet) \|$", text, re.MULTILINE))
+    assert rows.keys() == FAMILIES
+    rules = default_registry().rules
+    taken = {rule.family for rule in rules.values()}
+    for family, example in rows.items():
+        if example == "none yet":
+            assert family not in taken
+        else:
+            assert rules[example].family == family
+
+
+@pytest.mark.parametrize("kind", [Hit, Verdict])
+def test_contributing_lists_every_field(kind: type[Hit] | type[Verdict]) -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    _, _, table = text.partition(f"| `{kind.__name__}`: ")
+    table, _, _ = table.partition("\n\n")
+    assert tuple(re.findall(r"^\| `(\w+)", table, re.MULTILINE)) == kind._fields
+
+
 def test_demo_runs() -> None:
     folder = Path(sys.executable).parent
     done = subprocess.run(
@@ -214,6 +235,7 @@ def test_demo_runs() -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+    assert "fixtures/kernels/softmax_buggy.py:15:9: error[MSK201]" in done.stdout
     assert "fixtures/kernels/rmsnorm.py:18:21: warning[NUM407]" in done.stdout
     assert "tl.sqrt(mean_square + eps)" in done.stdout
     assert "on sm_80, sm_86, sm_89, sm_90a, sm_100a, sm_120a" in done.stdout
