@@ -25,8 +25,12 @@ def block(language: str, mark: str) -> str:
     return str(code)
 
 
-def test_the_finding_is_printed_as_a_whole() -> None:
-    """tests/docs/test_pages.py compares it with what the command prints now."""
+def test_the_findings_are_printed_as_a_whole() -> None:
+    """tests/docs/test_pages.py compares them with what the commands print now."""
+    shown = block("console", "$ ptxlint check fixtures/ptx/sm_90/softmax_buggy.ptx\n")
+    assert "fixtures/kernels/softmax_buggy.py:15:9: error[MSK201]" in shown
+    assert re.search(r"^   15 \|     x = tl\.load\(.*other=0\.0\)", shown, re.M)
+    assert re.search(r"1 error.* in 1 kernel of 1 file", shown)
     shown = block("console", "$ ptxlint check fixtures/ptx/sm_90/rmsnorm_eps_fp64.ptx\n")
     assert "fixtures/kernels/rmsnorm.py:18:21: warning[NUM407]" in shown
     assert re.search(r"^   18 \|     y = x / tl\.sqrt\(mean_square \+ eps\) \* w$", shown, re.M)
