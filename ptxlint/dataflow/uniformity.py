@@ -1,9 +1,10 @@
 """Uniformity: which values and branches are the same for a warp, a CTA or the grid.
 
-"The same" is meant per instance: among the threads that execute the defining instruction with the
-same iteration counts of the loops around it. What a loop hands out after threads left it in
-different iterations is judged where it is used. Warp operations are taken at their word: with a
-mask that names all lanes they are executed by all of them (otherwise their result is undefined).
+"The same" is meant among the threads that execute an instruction at the same time: where threads
+part, they meet again at the nearest post-dominator or earlier, iteration by iteration; the levels
+hold for both. What a loop hands out after threads left it in different iterations is judged where
+it is used. Warp operations are taken at their word: with a mask that names all lanes they are
+executed by all of them (otherwise their result is undefined).
 
 The lattice is that of dependences, `ptxlint.dataflow.lane_bits`; data, the choice of a way into a
 join and the exits of loops spread them: Coutinho et al., "Divergence Analysis and Optimizations"
@@ -19,7 +20,7 @@ from ptxlint.cfg.control_dependence import (
     AbortFreeControlDependenceAnalysis,
     ControlDependence,
 )
-from ptxlint.cfg.dominance import DominatorsAnalysis
+from ptxlint.cfg.dominance import AbortFreePostDominatorsAnalysis, DominatorsAnalysis
 from ptxlint.cfg.graph import Cfg
 from ptxlint.cfg.loops import LoopForest, LoopsAnalysis
 from ptxlint.dataflow.block_divergence import BlockDivergence, BlockDivergences
@@ -37,7 +38,15 @@ from ptxlint.dataflow.ssa import SsaAnalysis
 from ptxlint.dataflow.ssa_values import MERGE, PHI, RESULT, Ssa
 from ptxlint.dataflow.sync_dependence import Cycle, SyncDependence
 from ptxlint.dataflow.thread_geometry import Geometry
-from ptxlint.dataflow.uniformity_rules import COMMUTES, OPAQUE, Context, Reading, Rule, rule_of
+from ptxlint.dataflow.uniformity_rules import (
+    COMMUTES,
+    OPAQUE,
+    Context,
+    Reading,
+    Rule,
+    is_timeless,
+    rule_of,
+)
 from ptxlint.facts import Analysis, Facts
 from ptxlint.ir.instruction import Instr, Shape
 
@@ -148,6 +157,7 @@ class UniformityAnalysis(Analysis[Uniformity]):
     requires: ClassVar[tuple[type[Analysis[Any]], ...]] = (
         CfgAnalysis,
         DominatorsAnalysis,
+        AbortFreePostDominatorsAnalysis,
         AbortFreeControlDependenceAnalysis,
         LoopsAnalysis,
         SsaAnalysis,
@@ -157,7 +167,13 @@ class UniformityAnalysis(Analysis[Uniformity]):
         """Solve from the special registers on."""
         control = facts.get(AbortFreeControlDependenceAnalysis)
         loops = facts.get(LoopsAnalysis)
-        sync = SyncDependence(facts.get(CfgAnalysis), facts.get(DominatorsAnalysis), control, loops)
+        sync = SyncDependence(
+            facts.get(CfgAnalysis),
+            facts.get(DominatorsAnalysis),
+            facts.get(AbortFreePostDominatorsAnalysis),
+            control,
+            loops,
+        )
         solver = _Solver(facts.get(SsaAnalysis), Geometry(facts), sync, control, loops)
         solver.run()
         return Uniformity(solver)
@@ -333,15 +349,24 @@ class _Solver:
                 self._push(users)
 
     def _users_outside(self, cycle: Cycle) -> list[int]:
-        """The items outside of a cycle that read what is made in it."""
+        """The items that meet values of a cycle from different rounds.
+
+        They read outside of the cycle what is made in it. In a cycle that mixes its rounds they
+        are also what carries values from round to round, and what depends on the time.
+        """
         ssa, block_of, blocks = self.ssa, self._cfg.block_of, self._cfg.blocks
+        instrs = self._cfg.function.instrs
         found: dict[int, None] = {}
         for index in cycle.blocks:
             values = list(ssa.phis.get(index, ()))
+            if cycle.mixing:
+                found.update((~phi, None) for phi in values)
             for at in range(blocks[index].start, blocks[index].end):
                 made = ssa.def_values[at]
                 if made:
                     values += range(self._first_value(at, made[0]), made[-1] + 1)
+                    if cycle.mixing and not is_timeless(instrs[at].shape):
+                        found[at] = None
             for value in values:
                 for user in ssa.users(value):
                     item = user

@@ -255,6 +255,13 @@ def _rule_of(instr: Instr) -> Rule:
     return Rule(True, _POSITIONS.get(shape.opcode) if _is_narrow_integer(shape) else None)
 
 
+def is_timeless(shape: Shape) -> bool:
+    """True if the results depend on the operands alone, whenever the instruction is executed."""
+    if shape.opcode == "ld":
+        return shape.space in ("param", "const")
+    return shape.row.known and shape.row.category in _PURE
+
+
 def _is_narrow_integer(shape: Shape) -> bool:
     """True if the result is an integer of 32 bits, or 16 where the position does not matter."""
     written = shape.types[0] if shape.types else ""

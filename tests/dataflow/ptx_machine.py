@@ -232,40 +232,54 @@ class Step(NamedTuple):
     written: tuple[int, ...] | None
 
 
-def run(cfg: Cfg, thread: Thread, fuel: int = 200) -> Iterator[int | Step]:
-    """Run one thread: yields each block's index when it is entered, then its steps, last `EXIT`.
+class Runner:
+    """One thread on its way, a block at a time."""
 
-    A thread that traps or runs out of `fuel` (instructions) does not come to `EXIT`.
+    def __init__(self, cfg: Cfg, thread: Thread) -> None:
+        self._cfg = cfg
+        self.thread = thread
+        self.registers = {r: initial(r, thread) for r in cfg.function.registers}
+        self.next: int | None = cfg.entry
+        """The block that comes next, `EXIT`, or None after a trap."""
 
-    `written` is what the instruction computes, guard or no guard.
-    """
-    registers = {r: initial(r, thread) for r in cfg.function.registers}
-    counts: dict[int, int] = {}
-    block: int | None = 0
-    while block is not None and fuel > 0:
-        yield block
-        target: int | None = None
-        taken = False
+    def steps(self, block: int, when: int) -> Iterator[Step]:
+        """Execute a block; `when` is the time at which memory is read. Sets `next`."""
+        cfg, registers = self._cfg, self.registers
+        self.next = block + 1 if block + 1 < len(cfg.blocks) else EXIT
         for instr in cfg.instructions(block):
-            fuel -= 1
-            when = counts[instr.index] = counts.get(instr.index, 0) + 1
             if instr.shape.row.terminator:
                 yield Step(instr, registers, None)
-                taken = guard_holds(instr, registers)
-                if taken and instr.opcode == "trap":
-                    return
-                if taken and instr.opcode == "bra":
-                    target = cfg.block_of[instr.args[-1].target]  # type: ignore[union-attr]
+                if guard_holds(instr, registers):
+                    self.next = self._target(instr)
             elif instr.defs:
-                written = compute(instr, sources_of(instr, registers, thread), thread, when)
+                sources = sources_of(instr, registers, self.thread)
+                written = compute(instr, sources, self.thread, when)
                 yield Step(instr, registers, written)
                 if guard_holds(instr, registers):
                     registers.update(zip(instr.defs, written, strict=True))
-        if taken:
-            block = target
-        else:
-            block = block + 1 if block + 1 < len(cfg.blocks) else None
-    if block is None:
+
+    def _target(self, instr: Instr) -> int | None:
+        if instr.opcode == "bra":
+            return self._cfg.block_of[instr.args[-1].target]  # type: ignore[union-attr]
+        return None if instr.opcode == "trap" else EXIT
+
+
+def run(cfg: Cfg, thread: Thread, fuel: int = 60) -> Iterator[int | Step]:
+    """Run one thread: yields each block's index when it is entered, then its steps, last `EXIT`.
+
+    A thread that traps or runs out of `fuel` (blocks) does not come to `EXIT`. `written` is what
+    the instruction computes, guard or no guard. Memory is read at the time that the number of
+    executions of the block tells.
+    """
+    runner = Runner(cfg, thread)
+    counts: dict[int, int] = {}
+    while runner.next is not None and runner.next != EXIT and fuel > 0:
+        fuel -= 1
+        block = runner.next
+        counts[block] = counts.get(block, 0) + 1
+        yield block
+        yield from runner.steps(block, counts[block])
+    if runner.next == EXIT:
         yield EXIT
 
 
@@ -445,8 +459,10 @@ class Generator:
             choice = r.random()
             if depth and choice < 0.35:
                 out += self._conditional(depth)
-            elif depth and choice < 0.6:
+            elif depth and choice < 0.5:
                 out += self._loop(depth)
+            elif depth and choice < 0.6:
+                out += self._odd_loop(depth)
             elif choice < 0.63:
                 p = self.predicate()
                 out += [self.condition(p), f"@{p} {r.choice(['ret', 'exit', 'trap'])};"]
@@ -475,6 +491,18 @@ class Generator:
         out += [f"@%p4 bra {head};", f"{end}:"]
         if r.random() < 0.5:
             out.append(f"add.s32 {self.register()}, {counter}, 0;")
+        return out
+
+    def _odd_loop(self, depth: int) -> list[str]:
+        """A loop that some threads go round without coming to its second half."""
+        r = self._random
+        head, latch, end, counter = *(self._label() for _ in range(3)), f"%r{6 + depth}"
+        first = self._rounds(counter, r.choice(["lt", "ne"]))
+        out = [f"mov.u32 {counter}, 0;", f"{head}:", f"add.s32 {counter}, {counter}, 1;"]
+        out += [*first, f"@%p4 bra {r.choice([head, latch])};", *self._arm(depth)]
+        out += [f"add.s32 {self.register()}, {counter}, 0;"]
+        out += [*self._rounds(counter, r.choice(["ge", "eq"])), f"@%p4 bra {end};"]
+        out += [*self._arm(depth), f"{latch}:", self.simple(), f"bra {head};", f"{end}:"]
         return out
 
     def _rounds(self, counter: str, relation: str) -> list[str]:

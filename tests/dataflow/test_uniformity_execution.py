@@ -9,10 +9,12 @@ from random import Random
 from types import ModuleType
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ptxlint.cfg.build import CfgAnalysis
+from ptxlint.cfg.dominance import AbortFreePostDominatorsAnalysis
 from ptxlint.cfg.graph import EXIT
 from ptxlint.cfg.loops import LoopForest, LoopsAnalysis
 from ptxlint.dataflow.lane_bits import CTA_BIT, INDEX_BITS, MEMORY, WARP_BITS
@@ -34,6 +36,8 @@ def load(name: str) -> ModuleType:
 
 
 machine = load("ptx_machine")
+FUEL = 60
+"""How many blocks a thread may execute."""
 SETTINGS = settings(derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
 Key = tuple[Hashable, ...]
 
@@ -93,42 +97,27 @@ class Ledger:
 
 
 class Checker:
-    """Runs all threads of a kernel and checks every claim about values, uses and branches."""
+    """Checks every claim about values, uses and branches of a kernel while threads run."""
 
     def __init__(self, text: str) -> None:
-        facts = facts_of(text)
-        self.cfg, self.ssa = facts.get(CfgAnalysis), facts.get(SsaAnalysis)
-        self.uniform, self.loops = facts.get(UniformityAnalysis), facts.get(LoopsAnalysis)
+        self.facts = facts_of(text)
+        self.cfg, self.ssa = self.facts.get(CfgAnalysis), self.facts.get(SsaAnalysis)
+        self.uniform = self.facts.get(UniformityAnalysis)
         self.ledger = Ledger()
-        self.reached: dict[Key, set[Any]] = {}
-        self.ended: set[Any] = set()
-        for thread in machine.all_threads():
-            self.follow(thread)
-        self.check_blocks()
 
-    def follow(self, thread: Any) -> None:
-        """Run one thread."""
-        instances = Instances(self.loops)
-        key: Key = ()
-        phis: list[int] = []
-        for event in machine.run(self.cfg, thread):
-            if event == EXIT:
-                self.ended.add(thread)
-            elif isinstance(event, int):
-                key = instances.enter(event)
-                self.reached.setdefault(key, set()).add(thread)
-                phis = self.ssa.phis.get(event, [])
-            else:
-                self.check_phis(phis, key, thread, event.registers)
-                self.check_uses(event, key, thread)
-                self.check_results(event, key, thread)
-                phis = []
+    def check_block(self, steps: Any, block: int, key: Key, runner: Any) -> None:
+        """Execute a block of one thread, whose name among executions is `key`."""
+        self.check_phis(block, key, runner)
+        for step in steps:
+            self.check_uses(step, key, runner.thread)
+            self.check_results(step, key, runner.thread)
 
-    def check_phis(self, phis: list[int], key: Key, thread: Any, registers: Any) -> None:
+    def check_phis(self, block: int, key: Key, runner: Any) -> None:
         """What the phis of a block hold at its top."""
-        for phi in phis:
-            found = registers[self.ssa.register[phi]]
-            self.ledger.check(("phi", phi, *key), self.uniform.dependence(phi), thread, found)
+        for phi in self.ssa.phis.get(block, ()):
+            found = runner.registers[self.ssa.register[phi]]
+            dependence = self.uniform.dependence(phi)
+            self.ledger.check(("phi", phi, *key), dependence, runner.thread, found)
 
     def check_uses(self, step: Any, key: Key, thread: Any) -> None:
         """What an instruction reads, and where it branches."""
@@ -144,7 +133,7 @@ class Checker:
             self.ledger.check(("branch", instr.index, *key), dependence, thread, taken)
 
     def check_results(self, step: Any, key: Key, thread: Any) -> None:
-        """What an instruction writes, and what its register holds then."""
+        """What an instruction writes, and what its registers hold then."""
         if step.written is None:
             return
         instr, ssa = step.instr, self.ssa
@@ -159,15 +148,86 @@ class Checker:
                 dependence = self.uniform.dependence(final)
                 self.ledger.check(("merge", final, *key), dependence, thread, value)
 
-    def check_blocks(self) -> None:
-        """A block that is reached as a whole or not at all by a set of threads is reached so."""
-        for key, threads in self.reached.items():
-            divergence = self.uniform.block_divergence(key[0])
-            whole = max(divergence.level, divergence.exit_level)
-            for thread in threads:
-                for other in self.ended - threads:
-                    together = level_between(thread, other) >= whole
-                    assert not together, (key, divergence, thread, other)
+
+class ByIteration(Checker):
+    """Threads that run alone, compared where they have gone round the loops equally often."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        for thread in machine.all_threads():
+            runner = machine.Runner(self.cfg, thread)
+            instances = Instances(self.facts.get(LoopsAnalysis))
+            counts: dict[int, int] = {}
+            for _ in range(FUEL):
+                block = runner.next
+                if block is None or block == EXIT:
+                    break
+                counts[block] = counts.get(block, 0) + 1
+                steps = runner.steps(block, counts[block])
+                self.check_block(steps, block, instances.enter(block), runner)
+
+
+class Group:
+    """Threads that go on together until they come to the block `meeting`."""
+
+    def __init__(self, block: int, meeting: int, threads: set[Any]) -> None:
+        self.block = block
+        self.meeting = meeting
+        self.threads = threads
+
+
+class InLockstep(Checker):
+    """Threads that run as one, part at branches and meet at the nearest post-dominator.
+
+    That is how a reconvergence stack works; here one stack is for all threads of the grid.
+    """
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.meetings = self.facts.get(AbortFreePostDominatorsAnalysis).idom
+        self.runners = {t: machine.Runner(self.cfg, t) for t in machine.all_threads()}
+        self.stack = [Group(self.cfg.entry, EXIT, set(self.runners))]
+        for time in range(4 * FUEL):
+            while self.stack and not self.is_running(self.stack[-1]):
+                self.stack.pop()
+            if not self.stack:
+                break
+            self.advance(self.stack[-1], time)
+
+    def is_running(self, group: Group) -> bool:
+        """False for a group that has come to where others wait, or that is empty."""
+        return bool(group.threads) and group.block not in (group.meeting, EXIT)
+
+    def advance(self, group: Group, time: int) -> None:
+        """Execute one block in all threads of a group."""
+        block = group.block
+        self.check_together(block, group.threads)
+        following: dict[int, set[Any]] = {}
+        for thread in sorted(group.threads):
+            runner = self.runners[thread]
+            self.check_block(runner.steps(block, time), block, (block, time), runner)
+            if runner.next is None or runner.next == EXIT:
+                for other in self.stack:
+                    other.threads.discard(thread)
+                del self.runners[thread]
+            else:
+                following.setdefault(runner.next, set()).add(thread)
+        if len(following) == 1:
+            (group.block,) = following
+            return
+        group.block = self.meetings[block]
+        for target, threads in following.items():
+            if target != group.block:
+                self.stack.append(Group(target, group.block, threads))
+
+    def check_together(self, block: int, threads: set[Any]) -> None:
+        """A set of threads that is said to reach the block as a whole does so."""
+        divergence = self.uniform.block_divergence(block)
+        whole = max(divergence.level, divergence.exit_level)
+        for thread in threads:
+            for other in self.runners.keys() - threads:
+                together = level_between(thread, other) >= whole
+                assert not together, (block, divergence, thread, other)
 
 
 def level_between(one: Any, other: Any) -> Level:
@@ -177,21 +237,27 @@ def level_between(one: Any, other: Any) -> Level:
     return Level.WARP if one.tid >> 5 == other.tid >> 5 else Level.CTA
 
 
-@settings(SETTINGS, max_examples=120)
+@pytest.mark.parametrize("checker", [ByIteration, InLockstep])
+@settings(SETTINGS, max_examples=100)
+@given(random=st.randoms(use_true_random=False))
+def test_random_control_flow(checker: type[Checker], random: Random) -> None:
+    checker(machine.Generator(random).kernel(blocks=random.randrange(1, 7), statements=5))
+
+
+@pytest.mark.parametrize("checker", [ByIteration, InLockstep])
+@settings(SETTINGS, max_examples=100)
+@given(random=st.randoms(use_true_random=False))
+def test_random_structured_code(checker: type[Checker], random: Random) -> None:
+    checker(machine.Generator(random).structured(2))
+
+
+@settings(SETTINGS, max_examples=100)
 @given(st.randoms(use_true_random=False))
-def test_random_control_flow(random: Random) -> None:
-    generator = machine.Generator(random)
-    Checker(generator.kernel(blocks=random.randrange(1, 7), statements=5))
+def test_random_integer_code(random: Random) -> None:
+    InLockstep(machine.Generator(random).integers(8))
 
 
-@settings(SETTINGS, max_examples=120)
-@given(st.randoms(use_true_random=False))
-def test_random_structured_code(random: Random) -> None:
-    Checker(machine.Generator(random).structured(3))
-
-
-def test_the_claims_are_not_empty() -> None:
-    assert (
-        sum(Checker(machine.Generator(Random(s)).structured(3)).ledger.uniform for s in range(10))
-        > 99
-    )
+@pytest.mark.parametrize("checker", [ByIteration, InLockstep])
+def test_the_claims_are_not_empty(checker: type[Checker]) -> None:
+    texts = [machine.Generator(Random(seed)).structured(2) for seed in range(10)]
+    assert sum(checker(text).ledger.uniform for text in texts) > 1000
