@@ -171,11 +171,12 @@ def judged(count: int, seed: int, judge: Judge) -> Iterator[Verdict]:
     """Verdicts on `count` mutants, less those that no ptxas can judge; the fixtures themselves must
     be fine by both."""
     texts = fixture_texts()
-    fine = {
-        n: t for n, t in texts.items() if not problems(t) and judge.ptxas(t, target_of(t)) == []
-    }
-    for mutant in mutants(fine, count, seed):
-        verdict = judge.verdict(mutant, target_of(texts[mutant.base]))
+    fine: dict[str, bool] = {}
+    for mutant in mutants(texts, count, seed):
+        base = texts[mutant.base]
+        if mutant.base not in fine:
+            fine[mutant.base] = not problems(base) and judge.ptxas(base, target_of(base)) == []
+        verdict = judge.verdict(mutant, target_of(base)) if fine[mutant.base] else None
         if verdict is not None:
             yield verdict
 
