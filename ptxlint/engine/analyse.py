@@ -35,6 +35,10 @@ if TYPE_CHECKING:
     from ptxlint.ir.module import Module
     from ptxlint.source import Problem
 
+_TOO_MANY_FAULTS = 200
+"""The parser and the verifier both give up here, so that more may follow unseen."""
+_MALFORMED = frozenset({"operand", "type"})
+"""Faults that leave an instruction without a meaning."""
 _LONGEST_MESSAGE = 1_000
 """Characters; a message may quote a name, and a broken file may hold one of any length."""
 _STATUSES = frozenset({"proved", "refuted", "open"})
@@ -165,7 +169,7 @@ class FileCheck:
         comments = ptx_suppressions(module.source, checker.registry)
         comments += checker.python_suppressions.of(module)
         self.suppressions = Suppressions(comments)
-        self._problems(module, places)
+        known = self._problems(module, places)
         arch = find_arch(module.arch)
         metadata = self._metadata()
         kernels = module.kernels()
@@ -177,17 +181,23 @@ class FileCheck:
                 line = module.source.position(function.offset).line
                 self.kernels.append(summarise(function, module.arch, self.path, line, beside))
             facts = Facts(module, function, arch, beside)
-            self._check_function(function, facts, places)
+            if known:
+                self._check_function(function, facts, places)
         self.covered = self._covered(module, places)
 
-    def _problems(self, module: Module, places: Places) -> None:
-        """Findings for the faults of the text, in text order, an opcode at most once."""
+    def _problems(self, module: Module, places: Places) -> bool:
+        """Findings for the faults of the text, in text order, an opcode at most once.
+
+        False if there are so many that the module cannot be analysed.
+        """
         problems = list(module.problems)
         start = perf_counter()
         try:
+            from ptxlint.ir.opaque import set_aside
             from ptxlint.ir.verifier import verify
 
             problems += verify(module)
+            set_aside(module, {p.offset for p in problems if p.code in _MALFORMED})
         except Exception as error:
             self._crash(error, "the verifier", Place(self.path, 1, 1), "")
         self.seconds["verify"] = perf_counter() - start
@@ -198,6 +208,11 @@ class FileCheck:
             if key not in once:
                 once.add(key)
                 self._problem(problem, places)
+        if len(problems) < _TOO_MANY_FAULTS:
+            return True
+        message = f"{_TOO_MANY_FAULTS} faults or more: no rule was run on this module"
+        self._add_pseudo(PARSE, message, Place(self.path, 1, 1), help="correct the faults first")
+        return False
 
     def _problem(self, problem: Problem, places: Places) -> None:
         place = places.at_offset(problem.offset)

@@ -64,7 +64,9 @@ def faults(shape: Shape, slots: Descriptions) -> list[Fault]:
     found: list[Fault] = []
     if "#octal" in slots:
         found.append(Fault(-1, "syntax", "8 and 9 are no octal digits", "drop the leading 0"))
-    if shape.guard and slots[0] != "pred" and slots[0][0] not in "%#?@":
+    if shape.guard and (slots[0] == "label" or slots[0][0] == "@"):
+        found.append(Fault(-1, "type", "the guard is no register", "guard by a .pred register"))
+    elif shape.guard and slots[0] != "pred" and slots[0][0] not in "%#?":
         found.append(Fault(-1, "type", f"the guard is a .{slots[0]} register, not a .pred one"))
     form = shape.form
     if form is None or not shape.row.known:
