@@ -156,7 +156,8 @@ class Symbolic:
         ssa = self.ssa
         root = ssa.resolve(value)
         if root != value:
-            return known[root]
+            # Not known: a cycle that is no natural loop, where evaluation was given up.
+            return known.get(root)
         kind = ssa.kind[value]
         if kind == PHI:
             return self._join(value, known)
@@ -182,7 +183,10 @@ class Symbolic:
 
     def _merge(self, value: int, known: dict[int, Polynomial]) -> Polynomial | None:
         predicate, if_true, if_false = self.ssa.operands[value]
-        return self._select(predicate, known[if_true], known[if_false], self.ssa.block_of(value))
+        yes, no = known.get(if_true), known.get(if_false)
+        if yes is None or no is None:
+            return None
+        return self._select(predicate, yes, no, self.ssa.block_of(value))
 
     def _select(self, predicate: int, yes: Polynomial, no: Polynomial, block: int) -> Polynomial:
         if yes == no:
