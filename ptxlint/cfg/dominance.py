@@ -174,11 +174,15 @@ def post_dominators(cfg: Cfg, aborting: bool = True) -> DominatorTree:
     size = len(cfg.blocks) + 1
     forward: list[list[int]] = [[] for _ in range(size)]
     backward: list[list[int]] = [[] for _ in range(size)]
-    doomed = frozenset() if aborting else _doomed(cfg)
+    doomed = None if aborting else _doomed(cfg)
     for node in cfg.rpo:
-        for target in cfg.edges_from(cfg.blocks[node]):
-            if target in doomed and node not in doomed:
-                continue
+        block = cfg.blocks[node]
+        targets = cfg.edges_from(block)
+        if doomed is not None and node not in doomed:
+            # A guarded trap leaves from a block that goes on.
+            gone = {EXIT} if block.leave in ABORTS else frozenset()
+            targets = [t for t in targets if t not in doomed and t not in gone]
+        for target in targets:
             forward[node].append(target)
             backward[target].append(node)
     for node in _endless(cfg):
@@ -213,15 +217,15 @@ def _endless(cfg: Cfg) -> list[int]:
     return out
 
 
-def _doomed(cfg: Cfg) -> frozenset[int]:
-    """The blocks from which every path ends in a trap; none if the entry is among them."""
+def _doomed(cfg: Cfg) -> frozenset[int] | None:
+    """The blocks from which every path ends in a trap; None if there is no trap or nothing else."""
     traps = [i for i in cfg.exits if cfg.blocks[i].leave in ABORTS]
     if not traps:
-        return frozenset()
+        return None
     others = [i for i in cfg.exits if cfg.blocks[i].leave not in ABORTS]
     surviving = _reaching(cfg, [*others, *_endless(cfg)])
     doomed = _reaching(cfg, traps) - surviving
-    return frozenset() if cfg.entry in doomed else frozenset(doomed)
+    return None if cfg.entry in doomed else frozenset(doomed)
 
 
 def _immediate(root: int, succs: list[list[int]], preds: list[list[int]]) -> list[int]:
