@@ -19,7 +19,9 @@ from ptxlint.facts import Facts
 from ptxlint.ir.function import Function
 from ptxlint.ir.operand import Expr, SpecialRegister
 
-ONE_DIMENSIONAL: Final = "the CTA is one-dimensional, as no code reads %tid.y, %tid.z or %ntid"
+ONE_DIMENSIONAL: Final = (
+    "the CTA is one-dimensional, as the kernel reads no %tid.y, %tid.z, %ntid.y or %ntid.z"
+)
 
 # PTX ISA, "Special Registers". Clocks and performance counters are read by each warp on its own.
 _DEPENDENCES: Final = {
@@ -54,10 +56,7 @@ _DEPENDENCES: Final = {
 
 
 class Geometry:
-    """The planes of special registers in one function.
-
-    `extents` are the CTA's extents if they are known. `threads` bounds their product.
-    """
+    """The planes of the special registers in one function."""
 
     def __init__(self, facts: Facts) -> None:
         self.assumes: tuple[str, ...] = ()

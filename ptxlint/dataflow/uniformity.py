@@ -38,15 +38,8 @@ from ptxlint.dataflow.ssa import SsaAnalysis
 from ptxlint.dataflow.ssa_values import MERGE, PHI, RESULT, Ssa
 from ptxlint.dataflow.sync_dependence import Cycle, SyncDependence
 from ptxlint.dataflow.thread_geometry import Geometry
-from ptxlint.dataflow.uniformity_rules import (
-    COMMUTES,
-    OPAQUE,
-    Context,
-    Reading,
-    Rule,
-    is_timeless,
-    rule_of,
-)
+from ptxlint.dataflow.uniformity_reading import Context, Reading
+from ptxlint.dataflow.uniformity_rules import COMMUTES, OPAQUE, Rule, is_timeless, rule_of
 from ptxlint.facts import Analysis, Facts
 from ptxlint.ir.instruction import Instr, Shape
 

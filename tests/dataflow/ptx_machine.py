@@ -448,6 +448,10 @@ class Generator:
         """A kernel of nested loops and conditionals, initialised and mostly terminating."""
         return HEAD + "\n".join([*self._prologue(), *self._body(depth), "ret;", "}"])
 
+    def rounds(self) -> str:
+        """A kernel of one loop that threads go round without coming to all of it."""
+        return HEAD + "\n".join([*self._prologue(), *self._odd_loop(1), "ret;", "}"])
+
     def _label(self) -> str:
         self._labels += 1
         return f"L{self._labels}"

@@ -33,7 +33,7 @@ HERE = Path(__file__).parent
 
 
 def load(name: str) -> ModuleType:
-    """A helper module beside this file; tests are no package."""
+    """A module beside this file; tests are no package."""
     spec = importlib.util.spec_from_file_location(f"dataflow_{name}", HERE / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None

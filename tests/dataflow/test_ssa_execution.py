@@ -22,7 +22,7 @@ from ptxlint.frontends.ptx import parse
 
 
 def load(name: str) -> ModuleType:
-    """A helper module beside this file; tests are no package."""
+    """A module beside this file; tests are no package."""
     path = Path(__file__).with_name(f"{name}.py")
     spec = importlib.util.spec_from_file_location(f"dataflow_{name}", path)
     assert spec is not None
@@ -99,7 +99,7 @@ def follow(text: str, thread: Any) -> int:
     return follower.checked
 
 
-@settings(SETTINGS, max_examples=300)
+@settings(SETTINGS, max_examples=150)
 @given(st.randoms(use_true_random=False))
 def test_random_control_flow(random: Random) -> None:
     generator = machine.Generator(random)
@@ -107,7 +107,7 @@ def test_random_control_flow(random: Random) -> None:
     follow(text, machine.Thread(1, 37))
 
 
-@settings(SETTINGS, max_examples=150)
+@settings(SETTINGS, max_examples=100)
 @given(st.randoms(use_true_random=False))
 def test_random_structured_code(random: Random) -> None:
     follow(machine.Generator(random).structured(3), machine.Thread(0, 5))

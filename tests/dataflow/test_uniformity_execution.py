@@ -25,7 +25,7 @@ from ptxlint.frontends.ptx import parse
 
 
 def load(name: str) -> ModuleType:
-    """A helper module beside this file; tests are no package."""
+    """A module beside this file; tests are no package."""
     path = Path(__file__).with_name(f"{name}.py")
     spec = importlib.util.spec_from_file_location(f"dataflow_{name}", path)
     assert spec is not None
@@ -187,7 +187,7 @@ class InLockstep(Checker):
         self.meetings = self.facts.get(AbortFreePostDominatorsAnalysis).idom
         self.runners = {t: machine.Runner(self.cfg, t) for t in machine.all_threads()}
         self.stack = [Group(self.cfg.entry, EXIT, set(self.runners))]
-        for time in range(4 * FUEL):
+        for time in range(2 * FUEL):
             while self.stack and not self.is_running(self.stack[-1]):
                 self.stack.pop()
             if not self.stack:
@@ -238,17 +238,23 @@ def level_between(one: Any, other: Any) -> Level:
 
 
 @pytest.mark.parametrize("checker", [ByIteration, InLockstep])
-@settings(SETTINGS, max_examples=100)
+@settings(SETTINGS, max_examples=60)
 @given(random=st.randoms(use_true_random=False))
 def test_random_control_flow(checker: type[Checker], random: Random) -> None:
     checker(machine.Generator(random).kernel(blocks=random.randrange(1, 7), statements=5))
 
 
 @pytest.mark.parametrize("checker", [ByIteration, InLockstep])
-@settings(SETTINGS, max_examples=100)
+@settings(SETTINGS, max_examples=60)
 @given(random=st.randoms(use_true_random=False))
 def test_random_structured_code(checker: type[Checker], random: Random) -> None:
     checker(machine.Generator(random).structured(2))
+
+
+@settings(SETTINGS, max_examples=100)
+@given(st.randoms(use_true_random=False))
+def test_rounds_of_a_loop_that_meet_inside(random: Random) -> None:
+    InLockstep(machine.Generator(random).rounds())
 
 
 @settings(SETTINGS, max_examples=100)

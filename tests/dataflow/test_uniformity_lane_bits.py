@@ -63,7 +63,7 @@ COUNTS = st.integers(0, 40)
 CONSTANTS = st.one_of(
     st.integers(0, WORD), st.sampled_from([0, 1, 3, 4, 5, 32, 96, WORD, 1 << 31, WORD - 31])
 )
-SETTINGS = settings(derandomize=True, deadline=None, max_examples=80)
+SETTINGS = settings(derandomize=True, deadline=None, max_examples=40)
 
 
 @SETTINGS
