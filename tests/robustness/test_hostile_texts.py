@@ -116,7 +116,9 @@ CASES: dict[str, Case] = {
         lambda n: f"{HEAD}.global .u8 a[] = {{{'1,' * (n // 2)}1}};\n", always_long=True
     ),
     "one-subscripted-name": Case(lambda n: f"{HEAD}.global .u8 a{'[1]' * (n // 3)};\n"),
-    "one-opcode": Case(lambda n: kernel("mov" + ".b32" * (n // 4) + " %r1, %r2;")),
+    "one-opcode": Case(
+        lambda n: kernel("mov" + ".b32" * (n // 4) + " %r1, %r2;"), "`mov.b32.b32", 8, 1
+    ),
     "parameters": Case(
         lambda n: (
             f"{HEAD}.entry k({', '.join(f'.param .u64 p{at}' for at in range(n // 18))}) {{ ret; }}"
@@ -211,7 +213,9 @@ CASES: dict[str, Case] = {
     "attributes-open": Case(
         lambda n: HEAD + ".attribute(" * (n // 11), "unexpected `.attrib", 4, 23
     ),
-    "linkage": Case(lambda n: f"{HEAD}{'.visible ' * (n // 9)}.entry k() {{ ret; }}"),
+    "linkage": Case(
+        lambda n: f"{HEAD}{'.visible ' * (n // 9)}.entry k() {{ ret; }}", "cannot stand beside", 4
+    ),
     "parameter-lists-open": Case(
         lambda n: HEAD + ".entry k(" * (n // 9), "this parameter list is not closed", 4, 9
     ),
