@@ -76,6 +76,7 @@ class Suppressions:
 def ptx_suppressions(source: SourceText, registry: Registry) -> list[Suppression]:
     """The suppression comments of a PTX text."""
     out: list[Suppression] = []
+    target, ended = 0, False
     at = source.text.find(MARK)
     while at >= 0:
         line = source.position(at).line
@@ -83,8 +84,12 @@ def ptx_suppressions(source: SourceText, registry: Registry) -> list[Suppression
         match = _PTX_COMMENT.search(text)
         if match and _COMMENT.match(match["text"]):
             alone = not text[: match.start()].strip()
-            target = _next_statement(source, line) if alone else line
-            lines = range(target, target + 1)
+            if alone and target <= line and not ended:
+                # The comments of one group share their target, which is looked for once.
+                target = _next_statement(source, line)
+                ended = target == line
+            own = target if alone and target > line else line
+            lines = range(own, own + 1)
             column = match.start() + 1
             out.append(_read(match["text"], source.path, line, column, lines, False, registry))
         end = source.text.find("\n", at)

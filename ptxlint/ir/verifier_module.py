@@ -12,7 +12,7 @@ from ptxlint.ir.module import GlobalDeclaration, Module
 from ptxlint.ir.operand import Immediate, Operand, Vector
 from ptxlint.source import Problem
 
-_SPACE: Final = re.compile(r"(?:\s+|//[^\n]*\n|/\*.*?\*/|#[^\n]*\n)*", re.DOTALL)
+_SPACE: Final = re.compile(r"(?:\s++|//[^\n]*\n|/\*.*?\*/|#[^\n]*\n)*+", re.DOTALL)
 _DIRECTIVE: Final = re.compile(r"\.(version|target|address_size)\s+[\w.]+(?:\s*,\s*\w+)*")
 
 

@@ -192,6 +192,13 @@ CASES: dict[str, Case] = {
     "string-of-quotes": Case(
         lambda n: kernel('.pragma "' + '\\"' * (n // 2)), "this string is not closed", 8, 9
     ),
+    "string-of-quotes-and-a-slash": Case(
+        lambda n: kernel('.pragma "/' + '\\"' * (n // 2)), "this string is not closed", 8, 9
+    ),
+    "suppressions": Case(lambda n: kernel("// ptxlint: ignore[RES110] why\n" * (n // 31))),
+    "suppressions-at-the-end": Case(
+        lambda n: kernel("") + "// ptxlint: ignore[RES110] why\n" * (n // 31)
+    ),
     "quotes": Case(lambda n: kernel('"' * (n + 1)), 'unexpected `""`', 8, 1),
     "at-signs": Case(lambda n: kernel("@" * n), "unexpected `@@", 8, 2),
     "at-signs-apart": Case(lambda n: kernel("@ " * (n // 2)), "unexpected `@`", 8, 3),

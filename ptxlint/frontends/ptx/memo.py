@@ -65,7 +65,9 @@ _KIND.update(dict.fromkeys("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ
 one of them at most places, so that the kinds belong to its shape."""
 _BLANKS: Final = re.compile(r"[ \t\r\n\f\v]+")
 """White space of PTX; `str.split` would take more for it."""
-_COMMENT: Final = re.compile(rf"{STRING}|//[^\n]*|/\*.*?\*/", re.DOTALL)
+_COMMENT: Final = re.compile(rf"{STRING[:-1]}(?:\"|\Z)|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
+"""A string or a comment; one that is not closed goes to the end, else each quote would start a
+vain search for the next."""
 _HEAD: Final = re.compile(r"\.[A-Za-z_][A-Za-z0-9_]*")
 _DIGITS: Final = r"[0-9][A-Za-z0-9_$.]*+"
 _SPACED: Final = {
@@ -604,7 +606,14 @@ def _without_comments(piece: str) -> str:
     """The text with every comment blanked out, so that offsets stay."""
     if "/" not in piece and "#" not in piece:
         return piece
-    return _COMMENT.sub(lambda m: m[0] if m[0][0] == '"' else re.sub(r"[^\n]", " ", m[0]), piece)
+    return _COMMENT.sub(_blank, piece)
+
+
+def _blank(match: re.Match[str]) -> str:
+    """A comment as blanks; a string, and a comment that is not closed, as it is."""
+    text = match[0]
+    closed = text.startswith("//") or (len(text) > 3 and text.endswith("*/"))
+    return re.sub(r"[^\n]", " ", text) if closed and text[0] != '"' else text
 
 
 _OPCODE: Final = re.compile(rf"(@[ \t\r\n]*+!?[ \t\r\n]*+{NAME}[ \t\r\n]++)?({WORD})", re.VERBOSE)
