@@ -145,7 +145,9 @@ class ModuleBuilder:
     def _find(self, name: str) -> int:
         """Where the name stands in the statement that is being built."""
         pattern = r"(?<![A-Za-z0-9_$%])" + re.escape(name) + r"(?![A-Za-z0-9_$])"
-        match = re.compile(pattern).search(self.text, self.offset, self.offset + 100_000)
+        match = re.compile(pattern).search(
+            self.text, self.offset, self.offset + 100_000 + len(name)
+        )
         return match.start() if match else self.offset
 
     # Names ------------------------------------------------------------------------------------
