@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from ptxlint.diagnostics import Place
 
 Status: TypeAlias = Literal["proved", "refuted", "open"]
+
+
+class Evidence(NamedTuple):
+    """One part of what a verdict rests on, with a verdict of its own; `details` are words."""
+
+    status: Status
+    reason: str
+    place: Place | None = None
+    details: dict[str, str] = {}  # noqa: RUF012
 
 
 class Obligation(NamedTuple):
@@ -25,6 +34,6 @@ class Obligation(NamedTuple):
     place: Place | None = None
     suggest: dict[str, list[int]] = {}  # noqa: RUF012
     assumes: tuple[str, ...] = ()
-    evidence: dict[str, Any] | None = None
+    evidence: tuple[Evidence, ...] = ()
     archs: tuple[str, ...] = ()
     """All architectures with this same verdict, filled when verdicts are merged."""

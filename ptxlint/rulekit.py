@@ -66,6 +66,19 @@ class Hit(NamedTuple):
     label: str = ""
 
 
+class Evidence(NamedTuple):
+    """One part of what a verdict rests on, with a verdict of its own: the verdict on a masked load
+    is the worst of its pairs of a reduction's leaf and a conjunct of the mask.
+
+    `details` says more in words for programs, such as `{"guard": "n - col >= 1", "value": "0.0"}`.
+    """
+
+    status: str
+    reason: str
+    at: Instr | None = None
+    details: dict[str, str] = {}  # noqa: RUF012
+
+
 class Verdict(NamedTuple):
     """A rule's word on a property it checked: `proved`, `refuted` or `open`."""
 
@@ -74,6 +87,7 @@ class Verdict(NamedTuple):
     at: Instr | None = None
     suggest: dict[str, list[int]] = {}  # noqa: RUF012
     assumes: tuple[str, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
 
 
 class Rule:

@@ -26,7 +26,7 @@ from ptxlint.facts import Facts, KernelMetadata
 from ptxlint.frontends.discovery import STDIN, Found, Input, InputFault, read
 from ptxlint.frontends.target_filter import peek_target, wanted
 from ptxlint.frontends.triton_cache import MetadataError, load_metadata
-from ptxlint.obligations import Obligation
+from ptxlint.obligations import Evidence, Obligation
 from ptxlint.rulekit import Hit, Rule, Verdict
 
 if TYPE_CHECKING:
@@ -290,8 +290,9 @@ class FileCheck:
     def _verdict(
         self, rule: type[Rule], verdict: Verdict, function: Function, places: Places
     ) -> None:
-        if verdict.status not in _STATUSES:
-            raise ValueError(f"status {verdict.status!r} is none of {', '.join(sorted(_STATUSES))}")
+        for status in (verdict.status, *(part.status for part in verdict.evidence)):
+            if status not in _STATUSES:
+                raise ValueError(f"status {status!r} is none of {', '.join(sorted(_STATUSES))}")
         place = places.of(verdict.at) if verdict.at is not None else places.of_function(function)
         self.obligations.append(
             Obligation(
@@ -304,6 +305,15 @@ class FileCheck:
                 place,
                 verdict.suggest,
                 verdict.assumes,
+                tuple(
+                    Evidence(
+                        part.status,  # type: ignore[arg-type]
+                        part.reason,
+                        places.of(part.at) if part.at is not None else None,
+                        part.details,
+                    )
+                    for part in verdict.evidence
+                ),
             )
         )
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ptxlint.diagnostics import Finding, Place, Related
 from ptxlint.engine.result import KernelSummary
-from ptxlint.obligations import Obligation
+from ptxlint.obligations import Evidence, Obligation
 from ptxlint.source import SourceFrame
 
 if TYPE_CHECKING:
@@ -99,7 +99,18 @@ def obligation_to_dict(item: Obligation) -> dict[str, Any]:
         "source": frame_to_dict(place.source) if place else None,
         "suggest": item.suggest,
         "assumes": list(item.assumes),
-        "evidence": item.evidence,
+        "evidence": [_evidence_to_dict(part) for part in item.evidence],
+    }
+
+
+def _evidence_to_dict(part: Evidence) -> dict[str, Any]:
+    place = part.place
+    return {
+        "status": part.status,
+        "reason": part.reason,
+        "line": place.line if place else None,
+        "source": frame_to_dict(place.source) if place else None,
+        "details": part.details,
     }
 
 

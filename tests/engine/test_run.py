@@ -21,7 +21,7 @@ from ptxlint.engine.registry import Registry, default_registry
 from ptxlint.engine.run import run
 from ptxlint.facts import Analysis, Facts, KernelMetadata
 from ptxlint.frontends.discovery import Input, discover
-from ptxlint.rulekit import Hit, Rule, Sample, Verdict
+from ptxlint.rulekit import Evidence, Hit, Rule, Sample, Verdict
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "ptx"
 KERNEL = """\
@@ -122,6 +122,7 @@ def test_a_crash_is_a_finding_and_the_others_finish() -> None:
         lambda fn, facts: iter(["text"]),
         lambda fn, facts: iter([Hit("x", severity="fatal")]),
         lambda fn, facts: iter([Verdict("maybe", "x")]),
+        lambda fn, facts: iter([Verdict("open", "x", evidence=(Evidence("maybe", "x"),))]),
         lambda fn, facts: 1 / 0,
         lambda fn, facts: (_ for _ in ()).throw(RecursionError()),
         lambda fn, facts: (_ for _ in ()).throw(MemoryError()),
@@ -165,6 +166,29 @@ def test_verdicts_become_obligations() -> None:
     ]
     assert report.obligations[1].suggest == {"n": [1023]}
     assert report.exit_code == 0
+
+
+def test_verdicts_carry_what_they_rest_on() -> None:
+    def body(fn: Any, facts: Any) -> Iterator[Verdict]:
+        load = fn.instrs[0]
+        parts = (
+            Evidence("open", "the lanes may hold 1", load, {"guard": "n - i >= 1", "value": "1"}),
+            Evidence("proved", "the lanes hold 0"),
+        )
+        yield Verdict("open", "the lanes may hold 1", load, evidence=parts)
+
+    report = _run(kernel(), body)
+    assert report.to_dict()["obligations"][0]["evidence"] == [
+        {
+            "status": "open",
+            "reason": "the lanes may hold 1",
+            "line": 8,
+            "source": None,
+            "details": {"guard": "n - i >= 1", "value": "1"},
+        },
+        {"status": "proved", "reason": "the lanes hold 0", "line": None, "source": None,
+         "details": {}},
+    ]  # fmt: skip
 
 
 def _fingerprint(text: str) -> list[str]:
