@@ -1,116 +1,108 @@
 """Twins in Triton: each defect is found on its Python line, and the mended kernel is silent.
 
-The kernels lie in fixtures/kernels/twins/ and are compiled here. A line to be reported ends in
-`#~ RULE`. Whatever the tile, the number of warps and the architecture, the findings are the same.
+The kernels lie in fixtures/kernels/twins/ and in the corpus beside it; fixtures/twin_builds.py says
+how they are built and what is to be found. Whatever the tile, the number of warps, the element
+type and the architecture, the findings are the same.
 """
 
 from __future__ import annotations
 
 import importlib.util
-import inspect
-import os
-import re
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import ptxlint
+from ptxlint.engine.registry import default_registry
 from ptxlint.source import SourceText
 
-TWINS = Path(__file__).resolve().parents[2] / "fixtures" / "kernels" / "twins"
-TYPES = {"out_ptr": "*fp32", "x_ptr": "*fp32", "c_ptr": "*fp32", "a_ptr": "*fp16", "b_ptr": "*fp16"}
-SHAPES = [(128, 4), (64, 2), (256, 8), (128, 1)]
-CAPABILITIES = [80, 90, 100]
-SELECT = "ALL,MSK202,MSK204,BND306"
+FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
 
 
-def names() -> list[tuple[str, str]]:
-    """(module, kernel) of every twin, without importing Triton."""
-    return [
-        (path.stem, name)
-        for path in sorted(TWINS.glob("*.py"))
-        for name in re.findall(r"@triton\.jit\ndef (\w+)\(", path.read_text(encoding="utf-8"))
-    ]
+def _builds() -> Any:
+    """The module fixtures/twin_builds.py, which is part of no package."""
+    spec = importlib.util.spec_from_file_location("twin_builds", FIXTURES / "twin_builds.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["twin_builds"] = module
+    spec.loader.exec_module(module)
+    return module
 
 
-@pytest.fixture(scope="module")
+BUILDS = _builds()
+TWINS = BUILDS.twins()
+SELECT = ",".join(["ALL", *sorted(default_registry().rules)])
+"""All rules, preview ones too."""
+
+
+@pytest.fixture(scope="module", autouse=True)
 def triton(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    os.environ["TRITON_CACHE_DIR"] = str(tmp_path_factory.mktemp("cache"))
-    os.environ["TRITON_DEFAULT_FP_FUSION"] = "1"
+    BUILDS.prepare(str(tmp_path_factory.mktemp("cache")))
     return pytest.importorskip("triton", reason="needs Triton: install ptxlint[triton]")
 
 
-def kernel(module: str, name: str) -> Any:
-    spec = importlib.util.spec_from_file_location(f"twins_{module}", TWINS / f"{module}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    loaded = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(loaded)
-    return getattr(loaded, name)
-
-
-def compiled(triton: Any, function: Any, capability: int, block: int, warps: int) -> str:
-    """The PTX of a kernel; tiles of two dimensions are kept small."""
-    from triton.backends.compiler import GPUTarget
-    from triton.compiler import ASTSource
-
-    constants = {
-        "BLOCK": min(block, 64) if "BLOCK_K" in function.arg_names else block,
-        "BLOCK_K": 32,
-    }
-    signature, values, attributes = {}, {}, {}
-    for at, argument in enumerate(function.arg_names):
-        signature[argument] = TYPES.get(argument, "i32")
-        if argument in constants:
-            signature[argument] = "constexpr"
-            values[(at,)] = constants[argument]
-        elif argument.endswith("ptr"):
-            attributes[(at,)] = [["tt.divisibility", 16]]
-    source = ASTSource(function, signature, values, attributes)
-    target = GPUTarget("cuda", capability, 32)
-    return str(triton.compile(source, target=target, options={"num_warps": warps}).asm["ptx"])
-
-
-def marked(function: Any) -> set[tuple[str, int]]:
-    lines, start = inspect.getsourcelines(function.fn)
-    marks = ((re.search(r"#~ (\w+)", line), start + at) for at, line in enumerate(lines))
-    return {(mark[1], number) for mark, number in marks if mark is not None}
-
-
 def found(ptx: str) -> set[tuple[str, int]]:
+    """(rule, Python line) of each error and warning."""
     report = ptxlint.check(SourceText(ptx, "twin.ptx"), select=SELECT)
     assert report.exit_code != 2
     return {
-        (f.rule, f.place.source.line)
+        (f.rule, -1 if f.place.source is None else f.place.source.line)
         for f in report.findings
-        if f.severity != "note" and f.place.source is not None
+        if f.severity != "note"
     }
 
 
-def check(triton: Any, module: str, name: str, capability: int, block: int, warps: int) -> None:
-    function = kernel(module, name)
-    if warps == 1 and "BLOCK_K" in function.arg_names:
-        pytest.skip("one warp cannot hold a whole tile of a product: it spills, and RES101 says so")
-    assert found(compiled(triton, function, capability, block, warps)) == marked(function)
+def named(twin: Any, build: dict[str, Any], capability: int) -> str:
+    values = [f"{key}={value}" for key, value in build.items() if key not in BUILDS._DOT]
+    return "-".join([twin.module.removeprefix("twins/"), twin.kernel, f"sm_{capability}", *values])
 
 
-@pytest.mark.parametrize(("module", "name"), names())
-def test_a_twin(triton: Any, module: str, name: str) -> None:
-    check(triton, module, name, 90, *SHAPES[0])
+TILE = "BLOCK_M=64-BLOCK_N=128-BLOCK_K=64-T=fp16-num_stages=2"
+OPEN = {
+    f"matmul_dot-matmul_dot_kernel-sm_100-{TILE}": "MSK204 on an exact guard",
+    f"matmul_dot_buggy-matmul_dot_kernel-sm_100-{TILE}": "MSK204 on an exact guard",
+    "flash_attention_dot_buggy-flash_fwd_kernel-sm_100-CAUSAL=True-D=128-BLOCK_M=64-BLOCK_N=64-"
+    "T=bf16-num_stages=1": "NUM402 loses a sum in tensor memory",
+}
+"""Builds for which the rules are not right yet, with the reason."""
+
+
+def case(twin: Any, build: dict[str, Any], capability: int) -> Any:
+    name = named(twin, build, capability)
+    marks = [pytest.mark.xfail(reason=OPEN[name], strict=True)] if name in OPEN else []
+    return pytest.param(twin, build, capability, id=name, marks=marks)
+
+
+def cases(capabilities: tuple[int, ...], builds: int | None = None) -> list[Any]:
+    """The first builds of each twin, or all of them, for these architectures."""
+    return [
+        case(twin, build, capability)
+        for twin in TWINS
+        for build in twin.builds[:builds]
+        for capability in capabilities
+        if capability >= twin.since
+    ]
+
+
+@pytest.mark.parametrize(("twin", "build", "capability"), cases((90,), 1))
+def test_a_twin(twin: Any, build: dict[str, Any], capability: int) -> None:
+    assert found(BUILDS.compiled(twin, build, capability)) == twin.marks
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("capability", CAPABILITIES)
-@pytest.mark.parametrize(("block", "warps"), SHAPES)
-@pytest.mark.parametrize(("module", "name"), names())
-def test_all_builds_of_a_twin(
-    triton: Any, module: str, name: str, capability: int, block: int, warps: int
-) -> None:
-    check(triton, module, name, capability, block, warps)
+@pytest.mark.parametrize(("twin", "build", "capability"), cases(BUILDS.CAPABILITIES))
+def test_all_builds_of_a_twin(twin: Any, build: dict[str, Any], capability: int) -> None:
+    assert found(BUILDS.compiled(twin, build, capability)) == twin.marks
 
 
-def test_every_defect_is_marked_and_every_twin_has_its_mended_form() -> None:
-    text = (TWINS / "guards.py").read_text(encoding="utf-8")
-    assert len(re.findall("#~ ", text)) == 5
-    assert len(re.findall("@triton.jit", text)) == 9
+@pytest.mark.parametrize("module", sorted({t.module for t in TWINS if "/" in t.module}))
+def test_a_module_has_defects_and_what_is_right(module: str) -> None:
+    assert {bool(t.marks) for t in TWINS if t.module == module} == {True, False}
+
+
+def test_marks_name_rules_and_twins_have_four_builds() -> None:
+    assert {rule for twin in TWINS for rule, _ in twin.marks} <= set(default_registry().rules)
+    assert [t.kernel for t in TWINS if len(t.builds) < 4] == []
