@@ -5,7 +5,7 @@ Three answers: they do; they do not, with a launch that shows it; or it may be t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from typing import Any, ClassVar, Final, NamedTuple
 
 from ptxlint.cfg.build import CfgAnalysis
@@ -68,6 +68,7 @@ class Convergence:
         self._expressions: dict[int, ThreadExpression | None] = {}
         self._splits: dict[tuple[int, int, int, Level, int], Split | None] = {}
         self._failures = 0
+        self._ways: dict[int, dict[int, set[int]]] = {}
 
     def parting(self, instr: Instr, together: Level, mask: int = FULL_MASK) -> Parting | None:
         """Where the threads part of which `together` says how many should act as one.
@@ -167,8 +168,7 @@ class Convergence:
         Branches that are passed after the block, for the next round of a loop, do not count.
         """
         found: list[Condition] = []
-        ways = dict.fromkeys(d.branch for d in self._control.closure(home))
-        for at in ways:
+        for at in self._ways_to(home):
             end = self._cfg.terminator(at)
             if end is None or self._dominators.strictly_dominates(home, at):
                 continue
@@ -186,9 +186,17 @@ class Convergence:
 
     def _only_target(self, branch: int, home: int) -> int | None:
         """The one way from a branch that leads to a block; None if there are several."""
-        closure = self._control.closure(home)
-        targets = {d.target for d in closure if d.branch == branch}
-        return targets.pop() if len(targets) == 1 else None
+        targets = self._ways_to(home).get(branch, ())
+        return next(iter(targets)) if len(targets) == 1 else None
+
+    def _ways_to(self, home: int) -> dict[int, set[int]]:
+        """The branches that decide whether a block is reached, with the ways that lead there."""
+        ways = self._ways.get(home)
+        if ways is None:
+            ways = self._ways[home] = {}
+            for dependence in self._control.closure(home):
+                ways.setdefault(dependence.branch, set()).add(dependence.target)
+        return ways
 
     def _condition(self, guarded: Instr, wanted: bool) -> Condition | None:
         """That the guard of an instruction has a value; None if it is not followed."""
@@ -201,13 +209,12 @@ class Convergence:
         expression = self._expressions[at]
         return None if expression is None else (expression, int(wanted))
 
-    def other_ways(self, branch: Instr, instr: Instr) -> Iterable[int]:
+    def other_ways(self, branch: Instr, instr: Instr) -> Iterator[int]:
         """The blocks that only threads reach which go elsewhere than to `instr` at a branch."""
         at = self._cfg.block_of[branch.index]
-        closure = self._control.closure
-        taken = {d.target for d in closure(self._cfg.block_of[instr.index]) if d.branch == at}
+        taken = self._ways_to(self._cfg.block_of[instr.index]).get(at, set())
         for block in self._cfg.rpo:
-            targets = {d.target for d in closure(block) if d.branch == at}
+            targets = self._ways_to(block).get(at)
             if targets and targets.isdisjoint(taken):
                 yield block
 
