@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any, ClassVar, Final, NamedTuple
 
 from ptxlint.dataflow.guards import Conjunct, Conjunction, Guards, GuardsAnalysis
-from ptxlint.dataflow.polynomial import Atom, Monomial, Polynomial
+from ptxlint.dataflow.polynomial import Atom, AtomTable, Monomial, Polynomial
 from ptxlint.dataflow.symbolic import Symbolic, SymbolicAnalysis
 from ptxlint.facts import Analysis, Facts
 from ptxlint.ir.function import Function
@@ -167,24 +167,16 @@ def _bytes(instr: Instr, address_at: int) -> int:
     return element * (len(vector.elements) if vector is not None else 1)
 
 
-def is_varying(atom: Atom) -> bool:
+def is_varying(table: AtomTable, number: int) -> bool:
     """True for lanes, CTA numbers and iterations, and for what is made of them."""
-    if atom.kind in VARYING:
-        return True
-    return any(
-        is_varying(inner)
-        for part in atom.data
-        if isinstance(part, Polynomial)
-        for inner in part.atoms()
-    )
+    return any(table.atoms[inner].kind in VARYING for inner in table.atoms[number].inner)
 
 
 def varying_part(poly: Polynomial) -> Polynomial:
     """The terms that vary over the grid, those with parameters as factors included."""
-    atoms = poly.table.atoms
+    table = poly.table
     return Polynomial(
-        poly.table,
-        {m: c for m, c in poly.terms.items() if any(is_varying(atoms[n]) for n in m)},
+        table, {m: c for m, c in poly.terms.items() if any(is_varying(table, n) for n in m)}
     )
 
 
@@ -213,9 +205,9 @@ def indices(offset: Polynomial) -> list[Index]:
     table = offset.table
     groups: dict[Monomial, dict[Monomial, int]] = {}
     for monomial, coefficient in offset.terms.items():
-        varying = tuple(n for n in monomial if is_varying(table.atoms[n]))
+        varying = tuple(n for n in monomial if is_varying(table, n))
         if varying:
-            scale = tuple(n for n in monomial if not is_varying(table.atoms[n]))
+            scale = tuple(n for n in monomial if not is_varying(table, n))
             groups.setdefault(scale, {})[varying] = coefficient
     out = []
     for scale, terms in groups.items():

@@ -281,13 +281,7 @@ def implies(known: Conjunction, wanted: Conjunct) -> bool:
     goal = wanted.polynomial
     if goal is None:
         return False
-    for conjunct in known:
-        given = conjunct.polynomial
-        if given is not None:
-            gap = goal - given
-            if gap.range()[0] >= 0:
-                return True
-    return False
+    return any(c.polynomial is not None and goal.least_above(c.polynomial) >= 0 for c in known)
 
 
 def _inequality(relation: str, a: Polynomial, b: Polynomial) -> Any:

@@ -385,11 +385,9 @@ class Reach:
 
 
 def _varies(poly: Polynomial, reach: Reach, loops: tuple[int, ...]) -> bool:
-    for atom in poly.atoms():
+    for atom in poly.all_atoms():
         if atom.kind == "index" and atom.data[0] in loops:
             return True
         if atom.block >= 0 and any(reach.in_loop(atom.block, h) for h in loops):
-            return True
-        if any(_varies(p, reach, loops) for p in atom.data if isinstance(p, Polynomial)):
             return True
     return False

@@ -173,16 +173,13 @@ def conjunct_bits(conjunct: Conjunct, uniformity: Uniformity) -> int:
 
 def _polynomial_bits(poly: Polynomial, uniformity: Uniformity) -> int:
     bits = 0
-    for atom in poly.atoms():
+    for atom in poly.all_atoms():
         if atom.kind == "bit":
             axis, at = atom.data
             # In a CTA of one dimension the axis is the linear index.
             bits |= 1 << at if axis == "x" else ANY_INDEX
         elif atom.kind in ("load", "opaque") or atom.kind == "select":
             bits |= uniformity.dependence(atom.data[0]) & ANY_INDEX
-        for part in atom.data:
-            if isinstance(part, Polynomial):
-                bits |= _polynomial_bits(part, uniformity)
     return bits
 
 

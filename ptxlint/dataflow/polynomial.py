@@ -16,6 +16,8 @@ from typing import Any, Final, TypeAlias
 Monomial: TypeAlias = tuple[int, ...]
 """The numbers of the atoms multiplied, ascending; a bit occurs once, others once a power."""
 
+_LONGEST_TEXT: Final = 400
+"""Characters that an atom is spelled with; a longer one is named by its number."""
 INFINITY: Final = 1 << 200
 """Stands for no bound. Arithmetic on it stays beyond every bound that a program can reach."""
 
@@ -40,13 +42,20 @@ class Atom:
     =========== ============================== =============================================
 
     `low` and `high` bound it (inclusive). `block` is where it is computed, -1 if it is the same
-    wherever it stands.
+    wherever it stands. `inner` numbers the atoms that it is made of, at any depth, itself last.
     """
 
-    __slots__ = ("block", "data", "high", "kind", "low", "number")
+    __slots__ = ("_text", "block", "data", "high", "inner", "kind", "low", "number")
 
     def __init__(
-        self, number: int, kind: str, data: tuple[Any, ...], low: int, high: int, block: int
+        self,
+        number: int,
+        kind: str,
+        data: tuple[Any, ...],
+        low: int,
+        high: int,
+        block: int,
+        inner: tuple[int, ...],
     ) -> None:
         self.number = number
         self.kind = kind
@@ -54,8 +63,17 @@ class Atom:
         self.low = low
         self.high = high
         self.block = block
+        self.inner = inner
+        self._text = ""
 
     def __repr__(self) -> str:
+        if not self._text:
+            text = self._spelled()
+            # A text may hold that of an inner atom twice, and so on inwards.
+            self._text = text if len(text) <= _LONGEST_TEXT else f"{self.kind}#{self.number}"
+        return self._text
+
+    def _spelled(self) -> str:
         kind, data = self.kind, self.data
         if kind == "bit":
             return f"tid.{data[0]}[{data[1]}]"
@@ -75,7 +93,7 @@ class Atom:
 class Polynomial:
     """An immutable polynomial. Equal ones compare and hash equal within one table."""
 
-    __slots__ = ("_hash", "_range", "table", "terms")
+    __slots__ = ("_hash", "_range", "_text", "table", "terms")
 
     def __init__(self, table: AtomTable, terms: dict[Monomial, int]) -> None:
         self.table = table
@@ -83,6 +101,7 @@ class Polynomial:
         """Coefficient by monomial, no zero among them; `()` holds the constant."""
         self._hash: int | None = None
         self._range: tuple[int, int] | None = None
+        self._text = ""
 
     @property
     def constant(self) -> int:
@@ -109,7 +128,16 @@ class Polynomial:
         return self * -1
 
     def __sub__(self, other: Polynomial | int) -> Polynomial:
-        return self + (-other)
+        if not isinstance(other, Polynomial):
+            return self + -other
+        terms = dict(self.terms)
+        for monomial, coefficient in other.terms.items():
+            total = terms.get(monomial, 0) - coefficient
+            if total:
+                terms[monomial] = total
+            else:
+                terms.pop(monomial, None)
+        return Polynomial(self.table, terms)
 
     def __mul__(self, other: Polynomial | int) -> Polynomial:
         if isinstance(other, int):
@@ -136,6 +164,16 @@ class Polynomial:
         """The atoms that occur."""
         atoms = self.table.atoms
         return {atoms[number] for monomial in self.terms for number in monomial}
+
+    def all_atoms(self) -> list[Atom]:
+        """The atoms that occur, and those that they are made of, each once."""
+        atoms = self.table.atoms
+        found: set[int] = set()
+        for monomial in self.terms:
+            for number in monomial:
+                if number not in found:
+                    found.update(atoms[number].inner)
+        return [atoms[number] for number in sorted(found)]
 
     def coefficient(self, atom: Atom) -> int:
         """The coefficient of the atom alone, 0 if it occurs only in products."""
@@ -166,13 +204,27 @@ class Polynomial:
         """
         if self._range is None:
             low = high = 0
+            atoms = self.table.atoms
             for monomial, coefficient in self.terms.items():
-                a, b = self.table.monomial_range(monomial)
-                a, b = a * coefficient, b * coefficient
-                low += min(a, b)
-                high += max(a, b)
+                if len(monomial) == 1:
+                    atom = atoms[monomial[0]]
+                    a, b = atom.low, atom.high
+                else:
+                    a, b = self.table.monomial_range(monomial)
+                if coefficient < 0:
+                    a, b = b, a
+                low += a * coefficient
+                high += b * coefficient
             self._range = (low, high)
         return self._range
+
+    def least_above(self, other: Polynomial) -> int:
+        """The lower end of `(self - other).range()`, remembered."""
+        known = self.table.gaps
+        found = known.get((self, other))
+        if found is None:
+            found = known[self, other] = (self - other).range()[0]
+        return found
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Polynomial) and self.terms == other.terms
@@ -183,6 +235,11 @@ class Polynomial:
         return self._hash
 
     def __repr__(self) -> str:
+        if not self._text:
+            self._text = self._spelled()
+        return self._text
+
+    def _spelled(self) -> str:
         if not self.terms:
             return "0"
         atoms = self.table.atoms
@@ -205,10 +262,14 @@ class Polynomial:
 class AtomTable:
     """The atoms of one function."""
 
-    __slots__ = ("_known", "_zero", "atoms")
+    __slots__ = ("_known", "_zero", "atoms", "gaps", "largest")
 
     def __init__(self) -> None:
         self.atoms: list[Atom] = []
+        self.gaps: dict[tuple[Polynomial, Polynomial], int] = {}
+        """What `Polynomial.least_above` has found."""
+        self.largest = 0
+        """The most atoms that one of them is made of."""
         self._known: dict[tuple[Any, ...], Atom] = {}
         self._zero = Polynomial(self, {})
 
@@ -224,9 +285,23 @@ class AtomTable:
         key = (kind, *data)
         found = self._known.get(key)
         if found is None:
-            found = self._known[key] = Atom(len(self.atoms), kind, data, low, high, block)
+            number = len(self.atoms)
+            inner = (*self._inside(data), number)
+            self.largest = max(self.largest, len(inner))
+            found = self._known[key] = Atom(number, kind, data, low, high, block, inner)
             self.atoms.append(found)
         return found
+
+    def _inside(self, data: tuple[Any, ...]) -> list[int]:
+        """The atoms within polynomials, at any depth, ascending."""
+        found: set[int] = set()
+        for part in data:
+            if isinstance(part, Polynomial):
+                for monomial in part.terms:
+                    for number in monomial:
+                        if number not in found:
+                            found.update(self.atoms[number].inner)
+        return sorted(found)
 
     def constant(self, value: int) -> Polynomial:
         """A constant polynomial."""

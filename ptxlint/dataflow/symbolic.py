@@ -21,7 +21,7 @@ from ptxlint.dataflow.bitwise import (
     floor_divide,
     latest_block,
 )
-from ptxlint.dataflow.polynomial import INFINITY, Atom, AtomTable, Polynomial
+from ptxlint.dataflow.polynomial import INFINITY, AtomTable, Polynomial
 from ptxlint.dataflow.ssa import SsaAnalysis
 from ptxlint.dataflow.ssa_values import MERGE, PHI, RESULT, Ssa
 from ptxlint.facts import Analysis, Facts
@@ -42,9 +42,19 @@ BUDGET_PER_INSTRUCTION: Final = 40
 """Steps allowed for each instruction of the function, plus a fixed start."""
 MAX_TERMS: Final = 64
 """A polynomial with more terms is not carried on: it helps nobody."""
+MAX_DEGREE: Final = 8
+"""Nor one with more factors in a term,"""
+MAX_BITS: Final = 160
+"""nor one with longer coefficients,"""
+MAX_INNER: Final = 256
+"""nor one with an atom that is made of more atoms. All of these grow by themselves in loops that
+were unrolled, and each without bounds."""
+_MAX_PRODUCT: Final = 8 * MAX_TERMS
+"""Terms of two factors multiplied: many may cancel or be one."""
 _MAX_CTA: Final = {"x": 2**31 - 2, "y": 65534, "z": 65534}
 _MAX_TID: Final = {"x": 1024, "y": 1024, "z": 64}
-_COPIES: Final = frozenset({"mov", "cvta"})
+_INTEGERS: Final = frozenset(f"{sign}{bits}" for sign in "bus" for bits in (16, 32, 64))
+"""The register types that are followed."""
 
 
 class Wrap(NamedTuple):
@@ -129,18 +139,32 @@ class Symbolic:
             return ssa.operands[value] if len(ssa.operands[value]) <= 8 else ()
         if kind == MERGE:
             return ssa.operands[value][1:]
-        if kind == RESULT and self._is_integer(value):
-            return tuple(v for v in ssa.operands[value] if self._is_integer(v))
+        if kind == RESULT and self._rule(value) is not None:
+            register = ssa.register
+            return tuple(v for v in ssa.operands[value] if register[v].type in _INTEGERS)
         return ()
 
     def _is_integer(self, value: int) -> bool:
-        kind = self.ssa.register[value].type
-        return kind[0] in "bus" and BITS.get(kind, 0) in (16, 32, 64)
+        return self.ssa.register[value].type in _INTEGERS
+
+    def _rule(self, value: int) -> _Rule | None:
+        """How the instruction behind a RESULT is understood; None if it is not."""
+        ssa = self.ssa
+        if ssa.result[value] or ssa.register[value].type not in _INTEGERS:
+            return None
+        return _RULES.get(self._instrs[ssa.instr[value]].shape.opcode)
 
     def _trim(self, value: int, poly: Polynomial | None) -> Polynomial:
         if poly is None or len(poly.terms) > MAX_TERMS:
             return self._opaque(value)
         self.steps -= len(poly.terms) >> 2
+        large = self.table.largest > MAX_INNER
+        atoms = self.table.atoms
+        for monomial, coefficient in poly.terms.items():
+            if coefficient.bit_length() > MAX_BITS or len(monomial) > MAX_DEGREE:
+                return self._opaque(value)
+            if large and any(len(atoms[number].inner) > MAX_INNER for number in monomial):
+                return self._opaque(value)
         return poly
 
     def _opaque(self, value: int, low: int = -INFINITY, high: int = INFINITY) -> Polynomial:
@@ -163,12 +187,10 @@ class Symbolic:
             return self._join(value, known)
         if kind == MERGE:
             return self._merge(value, known)
-        if kind != RESULT or not self._is_integer(value):
+        rule = self._rule(value) if kind == RESULT else None
+        if rule is None:
             return None
         instr = self._instrs[ssa.instr[value]]
-        rule = _RULES.get(instr.opcode)
-        if rule is None or ssa.result[value]:
-            return None
         return rule(self, instr, value, lambda v: known.get(v) or self._opaque(v))
 
     def _join(self, value: int, known: dict[int, Polynomial]) -> Polynomial | None:
@@ -249,14 +271,8 @@ class Symbolic:
 
     def _is_invariant(self, poly: Polynomial, loop: Loop) -> bool:
         """True if no part of the polynomial is computed inside the loop."""
-        return all(self._atom_is_invariant(atom, loop) for atom in poly.atoms())
-
-    def _atom_is_invariant(self, atom: Atom, loop: Loop) -> bool:
-        if atom.block >= 0 and self.loops.contains(loop, atom.block):
-            return False
-        return all(
-            self._is_invariant(part, loop) for part in atom.data if isinstance(part, Polynomial)
-        )
+        contains = self.loops.contains
+        return not any(a.block >= 0 and contains(loop, a.block) for a in poly.all_atoms())
 
     # Operands ---------------------------------------------------------------------------------
     def _operand(
@@ -399,7 +415,7 @@ def _add(symbolic: Symbolic, instr: Instr, value: int, of: _Of) -> Polynomial | 
 
 def _mul(symbolic: Symbolic, instr: Instr, value: int, of: _Of) -> Polynomial | None:
     operands = _all(symbolic, instr, of, 2)
-    if operands is None or instr.shape.has("hi"):
+    if operands is None or instr.shape.has("hi") or not _is_small(symbolic, *operands):
         return None
     bits = _factors(symbolic, instr, operands)
     return symbolic._fits(instr, operands[0] * operands[1], bits, True)
@@ -416,9 +432,18 @@ def _factors(symbolic: Symbolic, instr: Instr, operands: list[Polynomial]) -> in
     return bits * 2
 
 
+def _is_small(symbolic: Symbolic, a: Polynomial, b: Polynomial) -> bool:
+    """True if a product has few enough terms to be worked out, which is paid for in steps."""
+    terms = len(a.terms) * len(b.terms)
+    symbolic.steps -= min(terms, _MAX_PRODUCT) >> 2
+    return terms <= _MAX_PRODUCT
+
+
 def _mad(symbolic: Symbolic, instr: Instr, value: int, of: _Of) -> Polynomial | None:
     operands = _all(symbolic, instr, of, 3)
     if operands is None or not (instr.shape.has("lo") or instr.shape.has("wide")):
+        return None
+    if not _is_small(symbolic, *operands[:2]):
         return None
     bits = _factors(symbolic, instr, operands)
     a, b, c = operands
