@@ -3,7 +3,7 @@
 `recording(arch)` puts a driver in Triton's place that compiles for the architecture asked for and
 launches nothing, and sends every tensor that is meant for a GPU to the CPU. Unmodified library code
 then compiles its kernels as it would on that GPU. Since nothing runs, what a kernel should have
-written is whatever the memory held: host code that decides by results may go astray.
+written is zeros: host code that decides by results may go astray, but the same way each time.
 
 This runs user code in the current process.
 """
@@ -231,8 +231,12 @@ class _NoDevice:
 
 @contextmanager
 def _cpu_mode(torch: Any) -> Iterator[None]:
-    """Inside, `device="cuda"` means the CPU."""
+    """Inside, `device="cuda"` means the CPU, tensors say that they are on the GPU, and fresh memory
+    is zeroed, so that two recordings are alike."""
     from torch.overrides import TorchFunctionMode
+
+    on_gpu = torch.Tensor.is_cuda.__get__
+    uninitialised = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"}
 
     def is_cuda(value: Any) -> bool:
         if isinstance(value, str):
@@ -246,10 +250,16 @@ def _cpu_mode(torch: Any) -> Iterator[None]:
             named = dict(kwargs or {})
             if is_cuda(named.get("device")):
                 named["device"] = "cpu"
-            if getattr(function, "__name__", "") == "cuda":
+            if function == on_gpu:
+                return True
+            name = getattr(function, "__name__", "")
+            if name == "cuda":
                 return args[0]
             moved = tuple("cpu" if is_cuda(a) else a for a in args)
-            return function(*moved, **named)
+            made = function(*moved, **named)
+            if name in uninitialised and made.device.type == "cpu":
+                made.zero_()
+            return made
 
     with Mode():
         yield

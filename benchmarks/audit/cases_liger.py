@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Any
+from unittest import mock
 
 import torch
 
@@ -16,7 +17,7 @@ ROWS, COLUMNS, VOCABULARY = 6, 1000, 2000
 
 
 def tensor(*shape: int, dtype: Any = torch.bfloat16, grad: bool = True) -> Any:
-    made = torch.randn(*shape, dtype=torch.float32, device="cuda").to(dtype)
+    made = torch.randn(shape, dtype=torch.float32, device="cuda").to(dtype)
     return made.requires_grad_(grad)
 
 
@@ -49,8 +50,11 @@ def typed_cases(kind: Any) -> Iterator[tuple[str, Callable[[], None]]]:
     def scalar() -> Any:
         return tensor(1, dtype=torch.float32)
 
+    def single() -> Any:
+        return tensor(dtype=torch.float32)
+
     yield f"softmax_{short}", lambda: call("softmax", "LigerSoftmaxFunction", x(ROWS, COLUMNS))
-    yield f"softmax_long_{short}", lambda: call("softmax", "LigerSoftmaxFunction", x(2, 70_001))
+    yield f"softmax_long_{short}", lambda: call("softmax", "LigerSoftmaxFunction", x(2, 40_001))
     yield (
         f"layer_norm_{short}",
         lambda: call(
@@ -100,7 +104,7 @@ def typed_cases(kind: Any) -> Iterator[tuple[str, Callable[[], None]]]:
     yield (
         f"poly_norm_{short}",
         lambda: call(
-            "poly_norm", "LigerPolyNormFunction", x(ROWS, COLUMNS), x(3), x(1), 1e-6, False
+            "poly_norm", "LigerPolyNormFunction", x(ROWS, COLUMNS), x(3), x(), 1e-6, False
         ),
     )
     for reduction in ("mean", "none"):
@@ -186,8 +190,60 @@ def typed_cases(kind: Any) -> Iterator[tuple[str, Callable[[], None]]]:
     yield f"mhc_coeffs_{short}", lambda: call(
         "mhc", "LigerMHCCoeffsFunction", x(2, 5, 4, COLUMNS),
         tensor(4 * COLUMNS, 24, dtype=torch.float32), tensor(24, dtype=torch.float32),
-        scalar(), scalar(), scalar(), True, 5, 1e-6, 1e-6, 1e-6, 2.0,
+        single(), single(), single(), True, 5, 1e-6, 1e-6, 1e-6, 2.0,
     )  # fmt: skip
+    yield f"swiglu_gate_up_{short}", lambda: call(
+        "swiglu", "LigerFusedGateUpSiLUMulFunction", x(ROWS, 2 * COLUMNS)
+    )  # fmt: skip
+    yield f"swiglu_scaled_{short}", lambda: call(
+        "swiglu", "LigerSiLUMulFunction", x(ROWS, COLUMNS), x(ROWS, COLUMNS), 1.5, 0.5
+    )  # fmt: skip
+    yield f"llama4_rope_{short}", lambda: call(
+        "llama4_rope", "LigerLlama4RopeFunction", x(1, 10, 6, 96), x(1, 10, 2, 96),
+        torch.randn(10, 48, dtype=torch.complex64),
+    )  # fmt: skip
+    yield f"fused_ce_tvd_{short}", lambda: call(
+        "fused_ce_tvd", "LigerFusedCETVDFunction", x(ROWS, VOCABULARY),
+        x(ROWS, VOCABULARY).detach(), labels(ROWS, VOCABULARY),
+    )  # fmt: skip
+    yield f"fused_linear_kl_div_{short}", lambda: call(
+        "fused_linear_kl_div", "LigerFusedLinearKLDivFunction", x(ROWS, 64), x(VOCABULARY, 64),
+        torch.rand(ROWS, VOCABULARY).to(kind),
+    )  # fmt: skip
+    yield f"vocab_parallel_cross_entropy_{short}", lambda: call(
+        "vocab_parallel_cross_entropy", "LigerVocabParallelCEFunction", x(3, 2, VOCABULARY),
+        labels(ROWS, VOCABULARY).view(3, 2), None, -100, 0.1, "megatron", "mean",
+    )  # fmt: skip
+    yield f"fused_moe_{short}", lambda: mixture(kind)
+    yield f"mlp_{short}", lambda: call(
+        "mlp", "LigerMLPFunction", x(2, 50, 96), x(160, 96), x(160, 96), x(96, 160)
+    )  # fmt: skip
+
+
+def mixture(kind: Any) -> None:
+    """A mixture of experts. Its number of tiles comes from a kernel that has not run: take four."""
+    module = import_module("liger_kernel.ops.fused_moe")
+    genuine = module.compute_routing_metadata
+
+    def routing(*arguments: Any, **named: Any) -> tuple[Any, ...]:
+        tiles = torch.zeros(4, dtype=torch.int32)
+        return (*genuine(*arguments, **named)[:-2], tiles, tiles.clone())
+
+    with mock.patch.object(module, "compute_routing_metadata", routing):
+        call(
+            "fused_moe", "LigerFusedMoEFunction", tensor(50, 96, dtype=kind),
+            tensor(4, 160, 96, dtype=kind), tensor(4, 96, 80, dtype=kind),
+            (torch.arange(100) % 4).to(torch.int32).view(50, 2),
+            tensor(50, 2, dtype=torch.float32),
+        )  # fmt: skip
+
+
+def scaled_losses() -> None:
+    """A loss that is not the end of the graph: its gradient is scaled by a kernel of its own."""
+    loss = operator("cross_entropy", "LigerCrossEntropyFunction").apply(
+        tensor(ROWS, VOCABULARY), labels(ROWS, VOCABULARY), None
+    )[0]  # fmt: skip
+    (loss * 2.0).backward()
 
 
 def cases() -> Iterator[tuple[str, Callable[[], None]]]:
@@ -203,6 +259,13 @@ def cases() -> Iterator[tuple[str, Callable[[], None]]]:
     yield "fused_linear_jsd", lambda: call(
         "fused_linear_jsd", "LigerFusedLinearJSDFunction", tensor(ROWS, 64),
         tensor(VOCABULARY, 64), tensor(ROWS, 64), tensor(VOCABULARY, 64), None,
+    )  # fmt: skip
+    yield "element_mul", scaled_losses
+    yield "selective_log_softmax", lambda: import_module(
+        "liger_kernel.ops.grpo_loss"
+    ).fused_selective_log_softmax(
+        tensor(2, 9, COLUMNS, grad=False), torch.randint(0, COLUMNS, (2, 8)), 0.9,
+        torch.ones(2, 8, dtype=torch.int32),
     )  # fmt: skip
     yield "grpo", lambda: call(
         "grpo_loss", "GrpoLossFunction", tensor(2, 9, COLUMNS), None, None,
