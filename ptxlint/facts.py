@@ -7,11 +7,12 @@ once per function, its requirements first, and times it.
 from __future__ import annotations
 
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar, cast
 
 if TYPE_CHECKING:
     from ptxlint.arch import Arch
     from ptxlint.ir.function import Function
+    from ptxlint.ir.instruction import Instr
     from ptxlint.ir.module import Module
 
 R = TypeVar("R")
@@ -56,10 +57,31 @@ class KernelMetadata:
         self.path = path
 
 
+class SourceWords:
+    """What the source calls what the PTX speaks of. This one knows no source."""
+
+    __slots__ = ()
+
+    def parameter(self, name: str) -> str:
+        """What the source calls a parameter of the kernel; its PTX name if that is not known."""
+        return name
+
+    def mask(self, instr: Instr) -> str:
+        """The mask of a load or store as the source has it; "" if that is not known."""
+        return ""
+
+    def translate(self, text: str) -> str:
+        """A text with all parameters called as in the source."""
+        return text
+
+
+NO_WORDS: Final = SourceWords()
+
+
 class Facts:
     """All that is known about one function; the one argument that rules get besides it."""
 
-    __slots__ = ("_results", "arch", "function", "metadata", "module", "seconds")
+    __slots__ = ("_results", "arch", "function", "metadata", "module", "seconds", "words")
 
     def __init__(
         self,
@@ -67,12 +89,16 @@ class Facts:
         function: Function,
         arch: Arch | None = None,
         metadata: KernelMetadata | None = None,
+        words: SourceWords = NO_WORDS,
     ) -> None:
         self.module = module
         self.function = function
         self.arch = arch
         """Limits of the target, None for one we have no table of."""
         self.metadata = metadata
+        self.words = words
+        """What the source calls things. The engine puts parameters' names into all that a rule
+        says; ask for `mask`."""
         self.seconds: dict[str, float] = {}
         """Wall time of each analysis by name, its requirements excluded."""
         self._results: dict[type[Analysis[Any]], Any] = {}

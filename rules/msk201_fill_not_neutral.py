@@ -176,10 +176,10 @@ class FillNotNeutral(Rule):
             suggest = {} if verdict.status == "proved" else _suggest(verdict)
             yield Verdict(verdict.status, verdict.reason, verdict.at, suggest, assumes)
             if verdict.status == "refuted" and pair is not None:
-                yield _hit(padding, verdict)
+                yield _hit(padding, verdict, facts.words.mask(verdict.at))
 
 
-def _hit(padding: Padding, verdict: LoadVerdict) -> Hit:
+def _hit(padding: Padding, verdict: LoadVerdict, mask: str) -> Hit:
     wrong: dict[str, Pair] = {}
     for pair in verdict.pairs:
         if pair.status != "proved" and pair.reduction is not None:
@@ -197,7 +197,7 @@ def _hit(padding: Padding, verdict: LoadVerdict) -> Hit:
         breaks_when=f"`{bound}` is not a multiple of the tile",
         help=_help(ordered),
         key=f"fill {verdict.fill} reaches {named}",
-        label=f"fill {verdict.fill}",
+        label=f"fill {verdict.fill}" + (f", guard `{mask}`" if mask else ""),
     )
 
 

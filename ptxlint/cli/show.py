@@ -86,15 +86,21 @@ def _functions(module: Module, kernel: str | None, file: str) -> list[Function]:
 
 def _facts(module: Module, functions: list[Function]) -> list[Facts]:
     from ptxlint.engine.analyse import find_arch
+    from ptxlint.engine.python_source import PythonSources
+    from ptxlint.engine.source_words import KernelWords, PythonReader
     from ptxlint.facts import Facts
     from ptxlint.frontends.triton_cache import MetadataError, load_metadata
 
     arch = find_arch(module.arch)
+    reader = PythonReader(PythonSources())
     try:
         metadata = load_metadata(module.source.path) if len(module.kernels()) == 1 else None
     except MetadataError as error:
         raise click.ClickException(str(error)) from None
-    return [Facts(module, function, arch, metadata) for function in functions]
+    return [
+        Facts(module, function, arch, metadata, KernelWords(module, function, reader))
+        for function in functions
+    ]
 
 
 def _render(

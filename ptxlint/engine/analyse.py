@@ -16,6 +16,7 @@ from ptxlint.engine.python_source import PythonSources
 from ptxlint.engine.registry import Registry
 from ptxlint.engine.result import FileResult, KernelSummary, summarise
 from ptxlint.engine.selection import enabled_rules
+from ptxlint.engine.source_words import KernelWords, PythonReader
 from ptxlint.engine.suppression import (
     PythonSuppressions,
     Suppression,
@@ -56,6 +57,7 @@ class Checker:
         self.path_ignores = [
             (glob, _ignored(registry, words)) for glob, words in options.per_path_ignores
         ]
+        self.reader = PythonReader(self.sources)
         self.python_suppressions = PythonSuppressions(self.sources, registry)
 
     def check(self, item: Found) -> FileResult:
@@ -180,7 +182,8 @@ class FileCheck:
             if function.is_kernel:
                 line = module.source.position(function.offset).line
                 self.kernels.append(summarise(function, module.arch, self.path, line, beside))
-            facts = Facts(module, function, arch, beside)
+            words = KernelWords(module, function, checker.reader)
+            facts = Facts(module, function, arch, beside, words)
             if known:
                 self._check_function(function, facts, places)
         self.covered = self._covered(module, places)
@@ -250,22 +253,23 @@ class FileCheck:
         try:
             for said in rule().check(function, facts):
                 if isinstance(said, Hit):
-                    self._hit(rule, said, function, places)
+                    self._hit(rule, said, facts, places)
                 elif isinstance(said, Verdict):
-                    self._verdict(rule, said, function, places)
+                    self._verdict(rule, said, facts, places)
                 else:
                     raise TypeError(f"yielded {said!r}, which is neither a Hit nor a Verdict")
         except Exception as error:
             place = places.of_function(function)
             self._crash(error, f"rule {rule.id} {rule.name}", place, function.name, places)
 
-    def _hit(self, rule: type[Rule], hit: Hit, function: Function, places: Places) -> None:
+    def _hit(self, rule: type[Rule], hit: Hit, facts: Facts, places: Places) -> None:
+        function, translate = facts.function, facts.words.translate
         severity = hit.severity or rule.severity
         if severity not in SEVERITY_ORDER:
             raise ValueError(f"severity {severity!r} is none of {', '.join(SEVERITY_ORDER)}")
         place = places.of(hit.at) if hit.at is not None else places.of_function(function)
         fingerprint = self.fingerprints.next(rule.id, function.name, hit.key or hit.message)
-        related = tuple(Related(note.message, places.of(note.at)) for note in hit.related)
+        related = tuple(Related(translate(n.message), places.of(n.at)) for n in hit.related)
         self._add(
             Finding(
                 rule.id,
@@ -273,23 +277,22 @@ class FileCheck:
                 severity,  # type: ignore[arg-type]
                 rule.confidence,  # type: ignore[arg-type]
                 rule.family,
-                hit.message,
+                translate(hit.message),
                 function.name,
                 self.arch,
                 place,
                 related,
-                hit.breaks_when,
-                hit.help or rule.fix,
+                translate(hit.breaks_when),
+                translate(hit.help) or rule.fix,
                 None,
                 fingerprint,
                 hit.exact,
-                label=hit.label,
+                label=translate(hit.label),
             )
         )
 
-    def _verdict(
-        self, rule: type[Rule], verdict: Verdict, function: Function, places: Places
-    ) -> None:
+    def _verdict(self, rule: type[Rule], verdict: Verdict, facts: Facts, places: Places) -> None:
+        function, translate = facts.function, facts.words.translate
         for status in (verdict.status, *(part.status for part in verdict.evidence)):
             if status not in _STATUSES:
                 raise ValueError(f"status {status!r} is none of {', '.join(sorted(_STATUSES))}")
@@ -299,18 +302,18 @@ class FileCheck:
                 rule.family,
                 function.name,
                 verdict.status,  # type: ignore[arg-type]
-                verdict.reason,
+                translate(verdict.reason),
                 rule.id,
                 self.arch,
                 place,
-                verdict.suggest,
+                {translate(name): values for name, values in verdict.suggest.items()},
                 verdict.assumes,
                 tuple(
                     Evidence(
                         part.status,  # type: ignore[arg-type]
-                        part.reason,
+                        translate(part.reason),
                         places.of(part.at) if part.at is not None else None,
-                        part.details,
+                        {key: translate(text) for key, text in part.details.items()},
                     )
                     for part in verdict.evidence
                 ),

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from ptxlint.ir.function import Function, Pragma, Variable
 from ptxlint.ir.operand import Operand
 from ptxlint.source import Loc, Problem, SourceFrame, SourceText
+
+_TOOLKIT = re.compile(r"cuda([-_.]?(\d[\d.]*|toolkit|runtime|cccl|nvcc))?|cu\d+", re.IGNORECASE)
 
 
 class FileEntry(NamedTuple):
@@ -112,9 +116,22 @@ class Module:
         return out
 
     def python_frame(self, loc: Loc | None) -> SourceFrame | None:
-        """The frame a person wants to see: the innermost one outside Triton's own library."""
+        """The frame a person wants to see: the innermost one that is no library of the compiler."""
         chain = self.frames(loc)
         for frame in chain:
-            if "/triton/language/" not in "/" + frame.path.replace("\\", "/"):
+            if not _is_library(frame.path):
                 return frame
         return chain[-1] if chain else None
+
+
+@lru_cache(maxsize=1024)
+def _is_library(path: str) -> bool:
+    """True for Triton's own library, and for the headers of a CUDA toolkit.
+
+    Those lie in `/usr/local/cuda-13.0/targets/…/include`, `nvidia/cuda_runtime/include`, and so on.
+    """
+    path = "/" + path.replace("\\", "/")
+    above, include, _ = path.partition("/include/")
+    if include and any(_TOOLKIT.fullmatch(part) for part in above.split("/")):
+        return True
+    return "/triton/language/" in path

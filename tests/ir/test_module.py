@@ -24,14 +24,23 @@ INLINED = "\t.loc 1 9 13\n\t.loc 2 216 16, function_name s, inlined_at 1 9 13\n"
         "triton/language/standard.py",
         "/usr/lib/python3/site-packages/triton/language/standard.py",
         "C:\\site-packages\\triton\\language\\standard.py",
+        "/usr/local/cuda-13.0/targets/x86_64-linux/include/cuda_bf16.hpp",
+        "/usr/local/cuda/bin/../targets/x86_64-linux/include/crt/sm_70_rt.hpp",
+        "C:\\NVIDIA GPU Computing Toolkit\\CUDA\\v13\\include\\cuda_fp16.hpp",
+        "site-packages/nvidia/cuda_runtime/include/cuda_fp8.hpp",
+        "site-packages/nvidia/cu13/include/cccl/cub/warp/warp_reduce.cuh",
+        "cuda/include/device_atomic_functions.hpp",
     ],
 )
 def test_the_library_frame_gives_way_to_the_kernel(library: str) -> None:
     assert frame_of({1: "k.py", 2: library}, INLINED) == ("k.py", 9)
 
 
-def test_an_inlined_helper_of_the_user_is_shown_itself() -> None:
-    assert frame_of({1: "k.py", 2: "helpers.py"}, INLINED) == ("helpers.py", 216)
+@pytest.mark.parametrize(
+    "path", ["helpers.py", "include/reduce.cuh", "cuda_kernels/include/reduce.cuh", "cuda/sums.cuh"]
+)
+def test_an_inlined_helper_of_the_user_is_shown_itself(path: str) -> None:
+    assert frame_of({1: "k.py", 2: path}, INLINED) == (path, 216)
 
 
 def test_a_chain_of_three() -> None:
