@@ -100,3 +100,77 @@ def _call_sequence(call: int) -> str:
         "\tcall.uni (retval0), \n\tcallee, \n\t(\n\tparam0, \n\tparam1\n\t);\n"
         f"\tld.param.b32 \t%r{call + 2}, [retval0+0];\n\t}} // callseq {call}\n"
     )
+
+
+def repeated(name: str, times: int) -> str:
+    """One function that does what a fixture's kernel does so many times, each time anew.
+
+    Every copy of the body is a scope of its own, so that registers and labels do not clash; all
+    share the parameters and the shared memory.
+    """
+    text = next(text for kernel, text in kernels() if kernel == name)
+    start = text.index("{\n")
+    body = text[start + 2 : text.rindex("}")]
+    out = [HEAD, text[: start + 2]]
+    for copy in range(times):
+        out += ["{\n", re.sub(r"\bret;", f"bra $after{copy};", body), f"}}\n$after{copy}:\n"]
+    out.append("ret;\n}\n")
+    return "".join(out)
+
+
+def wide_softmax(columns: int) -> str:
+    """A row softmax with fill 0 in which each thread holds so many columns.
+
+    The maximum and the sum are combined in a tree within the thread, then over the lanes.
+    """
+    width = columns
+    out = [
+        HEAD,
+        ".visible .entry wide(.param .u64 .ptr .global .align 16 p, .param .u32 n)\n"
+        ".reqntid 32\n{\n"
+        f".reg .pred %p<{width + 1}>;\n.reg .b32 %r<{width * 8 + 64}>;\n.reg .b64 %rd<4>;\n"
+        "ld.param.b64 %rd1, [p];\nld.param.b32 %r1, [n];\nmov.u32 %r2, %tid.x;\n"
+        "mul.wide.u32 %rd2, %r2, 4;\nadd.s64 %rd3, %rd1, %rd2;\nmov.b32 %r3, 0;\n",
+    ]
+    register = 4
+
+    def put(line: str) -> str:
+        """Add `line`, where `@` is the next register; returns its name."""
+        nonlocal register
+        made = f"%r{register}"
+        register += 1
+        out.append(line.replace("@", made) + "\n")
+        return made
+
+    def combine(values: list[str], operation: str) -> str:
+        while len(values) > 1:
+            paired = [
+                put(f"{operation} @, {a}, {b};")
+                for a, b in zip(values[::2], values[1::2], strict=False)
+            ]
+            values = paired + values[2 * len(paired) :]
+        (value,) = values
+        for lanes in (16, 8, 4, 2, 1):
+            other = put(f"shfl.sync.bfly.b32 @, {value}, {lanes}, 31, -1;")
+            value = put(f"{operation} @, {value}, {other};")
+        return value
+
+    loaded = []
+    for at in range(width):
+        column = put(f"add.s32 @, %r2, {32 * at};")
+        out.append(f"setp.lt.s32 %p{at}, {column}, %r1;\n")
+        value = put("mov.b32 @, %r3;")
+        out.append(f"@%p{at} ld.global.b32 {{ {value} }}, [ %rd3 + {128 * at} ];\n")
+        loaded.append(value)
+    top = combine(loaded, "max.f32")
+    powers = []
+    for value in loaded:
+        difference = put(f"sub.f32 @, {value}, {top};")
+        scaled = put(f"mul.f32 @, {difference}, 0f3FB8AA3B;")
+        powers.append(put(f"ex2.approx.f32 @, {scaled};"))
+    total = combine(powers, "add.f32")
+    for at, value in enumerate(powers):
+        share = put(f"div.full.f32 @, {value}, {total};")
+        out.append(f"@%p{at} st.global.b32 [ %rd3 + {128 * at} ], {{ {share} }};\n")
+    out.append("ret;\n}\n")
+    return "".join(out)

@@ -126,6 +126,7 @@ class Padding:
         self._conjuncts: dict[int, dict[Conjunct, list[Site]]] = {}
         self._evaluators: dict[tuple[Any, ...], Evaluator] = {}
         self._bits: dict[Conjunct, int] = {}
+        self._masks: dict[_Family, set[Conjunct]] | None = None
         self._bounds: dict[int, tuple[AbstractFloat, ...]] = {}
         if self.reductions.all or self.reductions.contractions or self.reductions.exchanges:
             self._find_sites()
@@ -568,16 +569,23 @@ class Padding:
 
     def _masks_of(self, family: _Family) -> Conjunction:
         """The conjuncts of a family under which the function selects values."""
-        found: set[Conjunct] = set()
+        if self._masks is None:
+            self._masks = self._find_masks()
+        return frozenset(self._masks.get(family, ()))
+
+    def _find_masks(self) -> dict[_Family, set[Conjunct]]:
+        found: dict[_Family, set[Conjunct]] = {}
         for instr in self._facts.function.instrs:
             if instr.opcode != "selp" or not self.ssa.cfg.is_reachable(instr):
                 continue
             predicate = self.reductions.read(instr, instr.operands[3])
             if predicate is None or self._is_size(instr):
                 continue
-            needed = self.guards.of_predicate(predicate, True)
-            found.update(c for c in needed or () if _family(c) == family)
-        return frozenset(found)
+            for conjunct in self.guards.of_predicate(predicate, True) or ():
+                family = _family(conjunct)
+                if family is not None:
+                    found.setdefault(family, set()).add(conjunct)
+        return found
 
     def _is_size(self, instr: Instr) -> bool:
         """True for a `selp` that gives the source size of a `cp.async`, or a part of it."""

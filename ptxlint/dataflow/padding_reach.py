@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Final, NamedTuple
 
 from ptxlint.dataflow.guards import Conjunct
@@ -16,6 +17,7 @@ from ptxlint.ir.operand import Address, Immediate, Operand, Register, Vector
 CONTRACTIONS: Final = frozenset({"mma", "wgmma", "tcgen05", "wmma"})
 _SOURCES: Final = frozenset({"ld", "ldu", "ldmatrix", "atom", "call", "redux"}) | CONTRACTIONS
 _ATOMICS: Final = frozenset({"red", "atom"})
+_STORES: Final = frozenset({"st", "stmatrix"}) | _ATOMICS
 _INFINITIES: Final = frozenset(
     {0x7F800000, 0xFF800000, 0x7F80, 0xFF80, 0x7C00, 0xFC00, 0xFFFFFF80, 0xFFFFFC00}
 )
@@ -61,7 +63,11 @@ class Reach:
         self._ssa: Ssa = facts.get(SsaAnalysis)
         self._reductions = reductions
         self._instrs = facts.function.instrs
-        self._memory: dict[int, bool] = {}
+        self._to_memory: set[int] | None = None
+        self._to_exponents: set[int] | None = None
+        self._last: dict[int, int] | None = None
+        self._ahead: set[int] = set()
+        self._products: tuple[Behind | None] | None = None
         self._use: SharedUse | None = None
         self.is_without_infinities = not self._has_infinities()
 
@@ -176,52 +182,53 @@ class Reach:
     def reaches_memory(self, reduction: Reduction) -> bool:
         """True if a reduction's result is stored globally (a maximum: not only as the shift of an
         exponent, where it cancels)."""
-        key = reduction.result
-        found = self._memory.get(key)
-        if found is None:
-            found = self._memory[key] = self._find_store(reduction)
-        return found
+        if reduction.operator in ("max", "min"):
+            if self._to_exponents is None:
+                self._to_exponents = self._leading_to(self._exponents())
+            if reduction.result in self._to_exponents:
+                return False
+        if self._to_memory is None:
+            self._to_memory = self._leading_to(self._stored("global"))
+        return reduction.result in self._to_memory
 
-    def _find_store(self, reduction: Reduction) -> bool:
-        ssa = self._ssa
-        extreme = reduction.operator in ("max", "min")
-        work = [reduction.result]
-        seen = set(work)
-        shared = stored = False
-        while work:
-            value = work.pop()
-            for user in ssa.users(value):
-                new: list[int] = []
-                if user < 0:
-                    new = [~user]
-                else:
-                    instr = self._instrs[user]
-                    if extreme and instr.opcode == "ex2":
-                        return False
-                    if instr.opcode in ("st", *_ATOMICS) and value in self.data(instr):
-                        if instr.shape.space == "shared":
-                            shared = True
-                        else:
-                            stored = True
-                    new = list(ssa.def_values[user])
-                    if shared:
-                        new += self._loaded()
-                        shared = False
-                for found in new:
-                    if found not in seen:
-                        seen.add(found)
-                        work.append(found)
-        return stored
+    def _exponents(self) -> list[int]:
+        return [v for i in self._instrs if i.opcode == "ex2" for v in self._ssa.use_values[i.index]]
 
-    def _loaded(self) -> list[int]:
-        """Everything that is loaded from shared memory."""
+    def _stored(self, space: str) -> list[int]:
+        """What is stored to shared memory, or to any other memory."""
         return [
+            value
+            for instr in self._instrs
+            if instr.opcode in _STORES and (instr.shape.space == "shared") == (space == "shared")
+            for value in self.data(instr)
+        ]
+
+    def _leading_to(self, values: list[int]) -> set[int]:
+        """The values that go into these, through shared memory too: what is loaded there may be
+        anything that was stored there."""
+        ssa = self._ssa
+        loaded = {
             value
             for instr in self._instrs
             if (instr.opcode == "ld" and instr.shape.space == "shared")
             or instr.opcode == "ldmatrix"
-            for value in self._ssa.def_values[instr.index]
-        ]
+            for value in ssa.def_values[instr.index]
+        }
+        work = list(values)
+        found = set(work)
+        while work:
+            value = work.pop()
+            before = list(ssa.operands[value]) if ssa.kind[value] > RESULT else []
+            if ssa.instr[value] >= 0:
+                before += ssa.use_values[ssa.instr[value]]
+            if value in loaded:
+                before += self._stored("shared")
+                loaded = set()
+            for other in before:
+                if other not in found:
+                    found.add(other)
+                    work.append(other)
+        return found
 
     def is_exchanged_again(self, reduction: Reduction) -> bool:
         """True if a result goes on to be combined in some other way."""
@@ -236,27 +243,33 @@ class Reach:
         )
 
     def _is_combined_later(self, store: Instr) -> bool:
-        """True if something behind a store to shared memory combines lanes."""
-        later = self._behind(store)
-        return any(
-            e.index in later for e in self._reductions.exchanges + self._reductions.contractions
-        ) or any(i.index in later for r in self._reductions.all for i in r.instrs)
-
-    def _behind(self, instr: Instr) -> set[int]:
-        """The instructions that control may come to after this one."""
+        """True if something that control may come to behind a store combines lanes."""
+        if self._last is None:
+            self._last, self._ahead = self._find_combining()
         cfg = self._ssa.cfg
-        block = cfg.blocks[cfg.block_of[instr.index]]
-        out = set(range(instr.index + 1, block.end))
-        work = [s for s in block.succs if s >= 0]
-        seen = set(work)
+        block = cfg.block_of[store.index]
+        return self._last.get(block, -1) > store.index or any(
+            s in self._ahead for s in cfg.blocks[block].succs
+        )
+
+    def _find_combining(self) -> tuple[dict[int, int], set[int]]:
+        """The last instruction of each block that combines lanes; and the blocks that hold one or
+        come before one."""
+        cfg = self._ssa.cfg
+        reductions = self._reductions
+        last: dict[int, int] = {}
+        trees = (i for r in reductions.all for i in r.instrs)
+        for instr in chain(reductions.exchanges, reductions.contractions, trees):
+            block = cfg.block_of[instr.index]
+            last[block] = max(last.get(block, -1), instr.index)
+        ahead = set(last)
+        work = list(last)
         while work:
-            current = cfg.blocks[work.pop()]
-            out.update(range(current.start, current.end))
-            for succ in current.succs:
-                if succ >= 0 and succ not in seen:
-                    seen.add(succ)
-                    work.append(succ)
-        return out
+            for before in cfg.blocks[work.pop()].preds:
+                if before not in ahead:
+                    ahead.add(before)
+                    work.append(before)
+        return last, ahead
 
     def depends_on_loops(self, conjunct: Conjunct, loops: tuple[int, ...]) -> bool:
         """True if a conjunct may change from one iteration of these loops to the next."""
@@ -340,6 +353,11 @@ class Reach:
 
     def behind_products(self) -> Behind | None:
         """What combines the elements of products again; None if not all of it is known."""
+        if self._products is None:
+            self._products = (self._find_behind_products(),)
+        return self._products[0]
+
+    def _find_behind_products(self) -> Behind | None:
         products = [
             value
             for instr in self._instrs
