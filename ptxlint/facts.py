@@ -114,6 +114,10 @@ class Facts:
             self.seconds[analysis.name] = perf_counter() - start
         return cast(R, results[analysis])
 
+    def forget(self) -> None:
+        """Drop all results. They refer to this object, and would else wait for the collector."""
+        self._results.clear()
+
     def max_threads(self) -> int | None:
         """Threads per CTA: from `.reqntid`/`.maxntid`, else from the metadata's warps."""
         threads = self.function.max_threads()

@@ -126,7 +126,9 @@ class Padding:
         self._conjuncts: dict[int, dict[Conjunct, list[Site]]] = {}
         self._evaluators: dict[tuple[Any, ...], Evaluator] = {}
         self._bits: dict[Conjunct, int] = {}
-        self._masks: dict[_Family, set[Conjunct]] | None = None
+        self._masks: dict[_Family, _Masks] | None = None
+        self._orders: dict[Conjunction, list[Conjunct]] = {}
+        self._neutral_under: dict[_Family, bool] = {}
         self._bounds: dict[int, tuple[AbstractFloat, ...]] = {}
         if self.reductions.all or self.reductions.contractions or self.reductions.exchanges:
             self._find_sites()
@@ -192,11 +194,21 @@ class Padding:
         cached = self._conjuncts.get(found)
         if cached is None:
             cached = self._conjuncts[found] = {}
-            for at, site in enumerate(self.sites):
-                if found >> at & 1:
-                    for conjunct in sorted(site.guard, key=repr):
-                        cached.setdefault(conjunct, []).append(site)
+            left = found
+            while left:
+                lowest = left & -left
+                left ^= lowest
+                site = self.sites[lowest.bit_length() - 1]
+                for conjunct in self._ordered(site.guard):
+                    cached.setdefault(conjunct, []).append(site)
         return cached
+
+    def _ordered(self, guard: Conjunction) -> list[Conjunct]:
+        """The conjuncts in an order that does not change from run to run."""
+        found = self._orders.get(guard)
+        if found is None:
+            found = self._orders[guard] = sorted(guard, key=repr)
+        return found
 
     def _touching_mask(self, wanted: int) -> int:
         """The sites whose padding may show in a value, as bits."""
@@ -495,7 +507,7 @@ class Padding:
         ends = reach.ends(values)
         out: list[Pair] = []
         site = group[0]
-        conjunct = min(site.guard, key=repr)
+        conjunct = self._ordered(site.guard)[0]
 
         def note(status: str, reason: str) -> None:
             out.append(Pair(site, conjunct, None, None, status, reason))
@@ -550,28 +562,32 @@ class Padding:
         if len(families) != 1:
             return False
         family = families.pop()
-        again = self._masks_of(family)
-        if not again:
+        masks = self._masks_of(family)
+        if masks is None or not all(masks.range.is_same(extent) for extent in wanted.values()):
             return False
-        covered: _Range | None = None
-        bits = 0
-        for conjunct in again:
-            covered = _range(conjunct).hull(covered)
-            bits |= self.bits(conjunct)
-        if covered is None or not all(covered.is_same(extent) for extent in wanted.values()):
-            return False
-        evaluator = Evaluator(
-            self.ssa, self.guards, self.uniformity, self.reductions,
-            Hypothesis(None, ALWAYS, bits, again), self.steps, None, DATA,
-            self._shared_is_finite, self._dependences,
-        )  # fmt: skip
-        return self._is_neutral_behind_products(evaluator)
+        if family not in self._neutral_under:
+            evaluator = Evaluator(
+                self.ssa, self.guards, self.uniformity, self.reductions,
+                Hypothesis(None, ALWAYS, masks.bits, masks.conjuncts), self.steps, None, DATA,
+                self._shared_is_finite, self._dependences,
+            )  # fmt: skip
+            self._neutral_under[family] = self._is_neutral_behind_products(evaluator)
+        return self._neutral_under[family]
 
-    def _masks_of(self, family: _Family) -> Conjunction:
-        """The conjuncts of a family under which the function selects values."""
+    def _masks_of(self, family: _Family) -> _Masks | None:
+        """The conjuncts of a family under which the function selects values; None for none."""
         if self._masks is None:
-            self._masks = self._find_masks()
-        return frozenset(self._masks.get(family, ()))
+            self._masks = {f: self._joined(found) for f, found in self._find_masks().items()}
+        return self._masks.get(family)
+
+    def _joined(self, conjuncts: set[Conjunct]) -> _Masks:
+        extent: _Range | None = None
+        bits = 0
+        for conjunct in conjuncts:
+            extent = _range(conjunct).hull(extent)
+            bits |= self.bits(conjunct)
+        assert extent is not None
+        return _Masks(frozenset(conjuncts), extent, bits)
 
     def _find_masks(self) -> dict[_Family, set[Conjunct]]:
         found: dict[_Family, set[Conjunct]] = {}
@@ -720,6 +736,14 @@ class _Range(NamedTuple):
         step = max(self.step, other.step)
         shifts = self.greatest - other.greatest, self.least - other.least
         return not any(shift % step if step else shift for shift in shifts)
+
+
+class _Masks(NamedTuple):
+    """Conjuncts of one family under which values are selected, their range and index bits."""
+
+    conjuncts: Conjunction
+    range: _Range
+    bits: int
 
 
 def _family(conjunct: Conjunct) -> _Family | None:

@@ -7,6 +7,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from ptxlint.diagnostics import SEVERITY_ORDER, Finding, Place, Related
+from ptxlint.engine.collector import collector_paused, tidy
 from ptxlint.engine.crash import describe_crash
 from ptxlint.engine.fingerprint import Fingerprints
 from ptxlint.engine.options import Options
@@ -70,7 +71,8 @@ class Checker:
         target = peek_target(text) if self.options.arch else ""
         if target and not wanted(target, self.options.arch):
             return FileResult(item.path, skipped=target)
-        return FileCheck(self, item, text).run()
+        with collector_paused():
+            return FileCheck(self, item, text).run()
 
     def ignored_here(self, rule: str, place: Place) -> bool:
         """True if a per-path ignore covers this rule at this place."""
@@ -186,6 +188,8 @@ class FileCheck:
             facts = Facts(module, function, arch, beside, words)
             if known:
                 self._check_function(function, facts, places)
+                facts.forget()
+                tidy()
         self.covered = self._covered(module, places)
 
     def _problems(self, module: Module, places: Places) -> bool:
