@@ -7,6 +7,7 @@ from typing import Final
 
 from ptxlint.cfg.loops import LoopsAnalysis
 from ptxlint.dataflow.accumulators import Accumulator, AccumulatorsAnalysis
+from ptxlint.dataflow.shared_exchange import exchanges
 from ptxlint.dataflow.value_flow import (
     COPY,
     FACTOR,
@@ -249,6 +250,9 @@ class LowPrecisionAccumulation(Rule):
             yield Verdict("refuted", "a sum is rounded to 16 bits at every step", certain[0].at)
         elif trees.exchanged and not hits:
             yield Verdict("open", f"a sum of fewer than {FEW} terms is kept in 16 bits")
+        elif trees.large is not None and not hits:
+            reason = f"it was not seen what becomes of a sum of {FEW} or more terms in 16 bits"
+            yield Verdict("open", reason, trees.large)
         elif not hits:
             yield Verdict("proved", "no sum over lanes or rounds is kept in 16 bits")
 
@@ -316,8 +320,13 @@ class _Trees:
         self._loops = {value for a in carried for value in a.values}
         self._wide = {value for a in carried for value in a.terms}
         """What loops add to their sums."""
+        self._handed = self._through_shared()
         self.exchanged = False
         """Whether some tree combines lanes."""
+        self.large: Instr | None = None
+        """The end of a tree of many terms that is none of the hits."""
+        self._taken: dict[int, int | None] = {}
+        """By first stored value of an exchange: the smallest of the sums that are stored."""
         self._terms: dict[int, tuple[int, bool]] = {}
         """By sum: how many terms it adds up, and whether those of other lanes are among them."""
 
@@ -342,7 +351,23 @@ class _Trees:
             elif not self._wide.isdisjoint(self._copies(value)):
                 message = f"a loop adds a sum of {terms} terms that was made in {_narrow(instr)}"
                 out.append(_hit(instr, message))
+            elif self.large is None:
+                self.large = instr
         return out
+
+    def _through_shared(self) -> dict[int, list[int]]:
+        """By value that is loaded from shared memory: what was stored before the barrier."""
+        flow = self._flow
+        handed: dict[int, list[int]] = {}
+        known: dict[int, list[int]] = {}
+        for load, stores in exchanges(self._instrs):
+            stored = known.get(stores[0].index)
+            if stored is None:
+                stored = known[stores[0].index] = [
+                    v for s in stores for values in flow.operand_values(s)[1:] for v in values
+                ]
+            handed.update((value, stored) for value in flow.ssa.def_values[load.index])
+        return handed
 
     def _count(self, value: int) -> set[int]:
         """Count the terms of one sum, whose operands were counted before; returns those."""
@@ -377,6 +402,8 @@ class _Trees:
         for _ in range(16):
             if value in self._terms:
                 break
+            if value in self._handed:
+                return self._stored(value), crossed
             sources = [source for source, role in flow.sources(value) if role == COPY]
             at = flow.ssa.instr[value]
             if at < 0 or not sources:
@@ -387,6 +414,30 @@ class _Trees:
             crossed = crossed or instr.opcode == "shfl"
             value = next((s for s in sources if s in self._terms), sources[0])
         return value, crossed
+
+    def _stored(self, loaded: int) -> int:
+        """The smallest sum that a load from shared memory may get; the load if it may be none."""
+        stored = self._handed[loaded]
+        if not stored:
+            return loaded
+        if stored[0] not in self._taken:
+            sums = [self._made_before(value) for value in stored]
+            are_sums = all(value in self._terms for value in sums)
+            smallest = min(sums, key=lambda value: self._terms[value][0]) if are_sums else None
+            self._taken[stored[0]] = smallest
+        known = self._taken[stored[0]]
+        return loaded if known is None else known
+
+    def _made_before(self, value: int) -> int:
+        """The sum of which a stored value is a part or a copy, or some other value."""
+        for _ in range(16):
+            if value in self._terms:
+                break
+            sources = [source for source, role in self._flow.sources(value) if role == COPY]
+            if not sources:
+                break
+            value = next((s for s in sources if s in self._terms), sources[0])
+        return value
 
     def _copies(self, value: int) -> set[int]:
         flow = self._flow

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 from ptxlint.cfg.loops import Loop
 from ptxlint.dataflow.accumulators import Accumulator, Accumulators, AccumulatorsAnalysis
+from ptxlint.dataflow.shared_exchange import exchanges
 from ptxlint.dataflow.ssa_values import RESULT
 from ptxlint.dataflow.value_flow import (
     ADDRESS,
@@ -24,7 +25,6 @@ from ptxlint.dataflow.value_flow import (
 )
 from ptxlint.facts import Analysis, Facts
 from ptxlint.ir.instruction import Instr
-from ptxlint.ir.opcodes import memory_of
 
 _LINEAR: Final = frozenset({COPY, TERM, FACTOR})
 _OPERANDS: Final = frozenset({"ldmatrix", "wgmma"})
@@ -107,28 +107,8 @@ class OnlineSoftmax:
         ]
 
     def _exchanges(self, loop: Loop) -> list[tuple[Instr, list[Instr]]]:
-        """What reads shared memory in a loop, with the stores before the last barrier before it.
-
-        Program order stands for time, which it is in a loop without other branches.
-        """
-        found: list[tuple[Instr, list[Instr]]] = []
-        before: list[Instr] = []
-        since: list[Instr] = []
-        for instr in self._body(loop):
-            opcode = instr.opcode
-            if opcode in ("bar", "barrier") and "warp" not in instr.shape.modifiers:
-                if since:
-                    before, since = since, []
-            elif opcode in ("st", "stmatrix") and instr.shape.space == "shared":
-                since.append(instr)
-            elif before and instr.defs and self._reads_shared(instr):
-                found.append((instr, before))
-        return found
-
-    def _reads_shared(self, instr: Instr) -> bool:
-        if instr.opcode not in ("ld", "ldmatrix", "wgmma"):
-            return False
-        return "shared" in memory_of(instr.shape).reads
+        """What reads shared memory in a loop, with the stores that it may read."""
+        return exchanges(self._body(loop))
 
     def stored(self, store: Instr) -> list[int]:
         """The values that a store writes, its address apart."""

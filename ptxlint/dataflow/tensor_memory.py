@@ -17,14 +17,17 @@ from ptxlint.dataflow.symbolic import Symbolic, SymbolicAnalysis
 from ptxlint.dataflow.value_flow import ValueFlow, ValueFlowAnalysis
 from ptxlint.facts import Analysis, Facts
 from ptxlint.ir.instruction import Instr
-from ptxlint.ir.operand import Address, Operand
+from ptxlint.ir.operand import Address, Negated, Operand
 
 _Place = tuple[Atom, int, int]
 """Allocation, lane, column."""
 
 
 class Product(NamedTuple):
-    """A `tcgen05.mma`. `adds` is None when a predicate decides whether it adds to the region."""
+    """A `tcgen05.mma`. `adds` is None when a predicate decides whether it adds to the region.
+
+    A product that begins anew in the first round of its loop and adds in all others adds.
+    """
 
     instr: Instr
     region: int | None
@@ -113,8 +116,23 @@ class TensorMemory:
             if spec.type == "pred" and at < len(instr.operands):
                 if self._flow.is_false(instr, at):
                     return False
-                return True if self._flow.is_true(instr, at) else None
+                return True if self._adds_later(instr, at) else None
         return None
+
+    def _adds_later(self, instr: Instr, at: int) -> bool:
+        """True if a predicate is true, or is in every round of the loop but the first."""
+        flow = self._flow
+        if flow.is_true(instr, at):
+            return True
+        values = flow.operand_values(instr)[at]
+        loop = flow.loops.innermost(flow.ssa.cfg.block_of[instr.index])
+        if len(values) != 1 or loop is None or isinstance(instr.operands[at], Negated):
+            return False
+        phi = flow.ssa.resolve(values[0])
+        if not flow.is_header_phi(phi, loop):
+            return False
+        latch = flow.carried(phi, loop)[1]
+        return bool(latch) and all(flow.constant(value) == 1 for value in latch)
 
 
 class TensorMemoryAnalysis(Analysis[TensorMemory]):

@@ -400,6 +400,34 @@ class TestLowPrecision:
         assert [rule for rule, _ in rules_of(report)] == wanted
         assert statuses(report, "NUM403") == ({"refuted"} if wanted else {"open"})
 
+    @pytest.mark.parametrize(
+        ("stored", "wanted"), [("%h1", "refuted"), ("%h20", "open")], ids=["the sum", "a term"]
+    )
+    def test_a_tree_that_goes_on_in_another_thread(self, stored: str, wanted: str) -> None:
+        loads = "".join(f"ld.global.b16 %h{i}, [%d1+{64 * i}];" for i in range(1, 10))
+        adds = "".join(f"add.bf16 %h1, %h1, %h{i};" for i in range(2, 9))
+        text = HEAD.format(arch="sm_90") + loads + "mov.b16 %h20, %h9;" + adds
+        text += f"""
+        st.shared.b16 [cells], {stored};
+        bar.sync 0;
+        ld.shared.b16 %h10, [cells+2];
+        cvt.u32.u16 %r5, %h10;
+        shfl.sync.bfly.b32 %r6, %r5, 1, 31, -1;
+        cvt.u16.u32 %h11, %r6;
+        add.bf16 %h12, %h10, %h11;
+        st.global.v2.b16 [%d2], {{%h1, %h12}};
+        ret; }}"""
+        assert statuses(check(text), "NUM403") == {wanted}
+
+    def test_many_terms_that_nothing_combines_are_open(self) -> None:
+        loads = "".join(f"ld.global.b16 %h{i}, [%d1+{64 * i}];" for i in range(1, 9))
+        adds = "".join(f"add.bf16 %h1, %h1, %h{i};" for i in range(2, 9))
+        text = HEAD.format(arch="sm_90") + loads + adds + "st.shared.b16 [cells], %h1;"
+        text += "shfl.sync.idx.b32 %r6, %r5, 0, 31, -1; ret; }"
+        report = check(text)
+        assert rules_of(report) == []
+        assert statuses(report, "NUM403") == {"open"}
+
     def test_a_polynomial_is_no_sum(self) -> None:
         text = HEAD.format(arch="sm_90") + "ld.global.b16 %h1, [%d1]; mov.b16 %h2, 0x3C00;"
         text += "".join("fma.rn.f16 %h2, %h2, %h1, %h3;" for _ in range(12))
