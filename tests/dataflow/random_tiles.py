@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 Axes = tuple[str, ...]
-EXTENTS = {"i": "n", "j": "n", "k": "m"}
-"""Axes `i` and `j` share an extent, so that a mask on the wrong one has the same bound."""
+EXTENTS = {"i": "n", "j": "n", "k": "m", "c": "p"}
+"""Axes `i` and `j` share an extent, so that a mask on the wrong one has the same bound. `c` is the
+axis of a loop: its extent may be larger than its tile."""
 
 
 class Sizes(NamedTuple):
@@ -24,6 +25,18 @@ class Sizes(NamedTuple):
 
     tile: dict[str, int]
     extent: dict[str, int]
+    start: int = 0
+    """Where the tile begins on the axis of a loop."""
+
+    def valid(self, axis: str) -> int:
+        """How many of a tile's elements are within the extent."""
+        left = self.extent[axis] - (self.start if axis == "c" else 0)
+        return min(left, self.tile[axis])
+
+    def data(self, axis: str) -> slice:
+        """The tile's part of the data along an axis."""
+        start = self.start if axis == "c" else 0
+        return slice(start, start + self.valid(axis))
 
 
 class Expression(NamedTuple):
@@ -80,6 +93,7 @@ class Generator:
         self.inputs: dict[str, Axes] = {}
         self.combined: list[Expression] = []
         self.count = 0
+        self.indent = ""
 
     def kernel(self) -> Kernel:
         """The kernel; its result is a vector over `i`, a matrix over `i, j`, or a number."""
@@ -88,8 +102,8 @@ class Generator:
         store = _store(result.axes, result.name)
         head = [
             "import triton", "import triton.language as tl", "", "", "@triton.jit",
-            f"def kernel(out_ptr, {', '.join(f'{x}_ptr' for x in self.inputs)}, n, m, "
-            "BI: tl.constexpr, BJ: tl.constexpr, BK: tl.constexpr):",
+            f"def kernel(out_ptr, {', '.join(f'{x}_ptr' for x in self.inputs)}, n, m, p, "
+            "BI: tl.constexpr, BJ: tl.constexpr, BK: tl.constexpr, BC: tl.constexpr):",
             "    i = tl.arange(0, BI)", "    j = tl.arange(0, BJ)", "    k = tl.arange(0, BK)",
         ]  # fmt: skip
         source = "\n".join([*head, *(f"    {line}" for line in [*self.lines, store])]) + "\n"
@@ -98,7 +112,7 @@ class Generator:
     def new(self, text: str) -> str:
         self.count += 1
         name = f"t{self.count}"
-        self.lines.append(f"{name} = {text}")
+        self.lines.append(f"{self.indent}{name} = {text}")
         return name
 
     # Tiles ------------------------------------------------------------------------------------
@@ -114,6 +128,8 @@ class Generator:
         kind = self.random.choice(kinds)
         if kind == "reduce" and len(axes) == 2:
             kind = "broadcast"
+        if kind in ("reduce", "dot") and not self.indent and self.random.random() < 0.4:
+            kind = "loop"
         made: Expression = getattr(self, kind)(axes, depth - 1)
         return made
 
@@ -130,8 +146,8 @@ class Generator:
         def value(sizes: Sizes, data: dict[str, Any]) -> Any:
             shape = tuple(sizes.tile[a] for a in axes)
             whole = np.full(shape, fill)
-            valid = tuple(slice(0, min(sizes.extent[a], sizes.tile[a])) for a in axes)
-            whole[valid] = data[name][valid]
+            valid = tuple(slice(0, sizes.valid(a)) for a in axes)
+            whole[valid] = data[name][tuple(map(sizes.data, axes))]
             return whole
 
         return Expression(axes, self.new(text), value)
@@ -164,7 +180,7 @@ class Generator:
                 if axis in masked:
                     shape = [1] * len(axes)
                     shape[at] = -1
-                    keep &= (np.arange(sizes.tile[axis]) < sizes.extent[axis]).reshape(shape)
+                    keep &= (np.arange(sizes.tile[axis]) < sizes.valid(axis)).reshape(shape)
             return np.where(keep, of.value(sizes, data), fill)
 
         return Expression(axes, self.new(text), value)
@@ -176,11 +192,15 @@ class Generator:
         if not axes:
             inner: Axes = ("i",)
         else:
-            other = self.random.choice([a for a in EXTENTS if a not in axes])
+            other = self.random.choice([a for a in "ijk" if a not in axes])
             inner = (axes[0], other) if self.random.random() < 0.5 else (other, axes[0])
         at = 0 if not axes else 1 - inner.index(axes[0])
+        return self.reduction(self.random.choice(list(REDUCTIONS)), axes, inner, at, depth)
+
+    def reduction(self, name: str, axes: Axes, inner: Axes, at: int, depth: int) -> Expression:
+        """Over axis number `at` of what has the axes `inner`."""
         of = self.tile(inner, depth)
-        text, function = REDUCTIONS[self.random.choice(list(REDUCTIONS))]
+        text, function = REDUCTIONS[name]
         made = Expression(
             axes,
             self.new(text.format(of.name, at)),
@@ -188,6 +208,44 @@ class Generator:
         )
         self.combined.append(made)
         return made
+
+    def loop(self, axes: Axes, depth: int) -> Expression:
+        """A loop over tiles of an axis, whose rounds are combined."""
+        at = len(self.lines)
+        self.indent = "    "
+        if len(axes) == 2:
+            text, function, start = "{0} + {1}", np.add, 0.0
+            body = self.product(axes, "c", depth)
+        else:
+            name = self.random.choice(list(REDUCTIONS))
+            body = self.reduction(name, axes, (*axes, "c"), len(axes), depth)
+            text, function, start = {
+                "sum": ("{0} + {1}", np.add, 0.0),
+                "max": ("tl.maximum({0}, {1})", np.maximum, float("-inf")),
+                "min": ("tl.minimum({0}, {1})", np.minimum, float("inf")),
+            }[name]
+        self.count += 1
+        carried = f"t{self.count}"
+        shape = "[" + ", ".join(f"B{a.upper()}" for a in axes) + "]"
+        made = f"tl.full({shape}, {_number(start)}, tl.float32)" if axes else _number(start)
+        self.lines.append(f"{self.indent}{carried} = {text.format(carried, body.name)}")
+        self.lines[at:at] = [
+            f"{carried} = {made}", "for start in range(0, p, BC):",
+            "    c = start + tl.arange(0, BC)",
+        ]  # fmt: skip
+        self.indent = ""
+
+        def value(sizes: Sizes, data: dict[str, Any]) -> Any:
+            whole: Any = np.full(tuple(sizes.tile[a] for a in axes), start)
+            for first in range(0, sizes.extent["c"], sizes.tile["c"]):
+                whole = function(whole, body.value(sizes._replace(start=first), data))
+            return whole
+
+        # What a round combines has no meaning outside the loop.
+        self.combined = [e for e in self.combined if e is not body]
+        result = Expression(axes, carried, value)
+        self.combined.append(result)
+        return result
 
     def broadcast(self, axes: Axes, depth: int) -> Expression:
         """A matrix and a vector along one of its axes."""
@@ -203,7 +261,10 @@ class Generator:
         )
 
     def dot(self, axes: Axes, depth: int) -> Expression:
-        inner = self.random.choice([a for a in EXTENTS if a not in axes])
+        return self.product(axes, self.random.choice([a for a in "ijk" if a not in axes]), depth)
+
+    def product(self, axes: Axes, inner: str, depth: int) -> Expression:
+        """A product of tiles along the axis `inner`."""
         left = self.tile((axes[0], inner), depth - 1)
         right = self.tile((inner, axes[1]), depth - 1)
         text = f"tl.dot({left.name}.to(tl.float16), {right.name}.to(tl.float16))"
@@ -250,8 +311,8 @@ def _store(axes: Axes, name: str) -> str:
 
 
 # Judging ------------------------------------------------------------------------------------------
-EXTENT_PAIRS = ((13, 16), (16, 11), (13, 11), (1, 1), (15, 15))
-TILE = {"i": 16, "j": 16, "k": 16}
+EXTENT_TRIPLES = ((13, 16, 32), (16, 11, 37), (13, 11, 16), (1, 1, 3), (15, 15, 47))
+TILE = {"i": 16, "j": 16, "k": 16, "c": 16}
 
 
 RANGES = ((-2.0, 2.0), (0.5, 2.0), (-2.0, -0.5), (0.01, 0.02), (-0.02, -0.01))
@@ -260,9 +321,9 @@ RANGES = ((-2.0, 2.0), (0.5, 2.0), (-2.0, -0.5), (0.01, 0.02), (-0.02, -0.01))
 def samples(kernel: Kernel, seed: int) -> Iterator[tuple[dict[str, int], dict[str, Any]]]:
     """Extents and finite data to try; each input has a sign and a size of its own."""
     made = np.random.default_rng(seed)
-    for n, m in EXTENT_PAIRS:
-        extent = {"i": n, "j": n, "k": m}
-        for attempt in range(40):
+    for n, m, p in EXTENT_TRIPLES:
+        extent = {"i": n, "j": n, "k": m, "c": p}
+        for attempt in range(30):
             ranges = made.integers(0, 2 if attempt < 2 else len(RANGES), len(kernel.inputs))
             yield (
                 extent,
@@ -288,7 +349,18 @@ def is_neutral(kernel: Kernel, seed: int = 0, *, inside: bool = False) -> bool:
 
 
 def _is_same(expression: Expression, extent: dict[str, int], data: dict[str, Any]) -> bool:
-    padded = np.asarray(expression.value(Sizes(TILE, extent), data))
-    exact = np.asarray(expression.value(Sizes(extent, extent), data))
-    valid = padded[tuple(slice(0, extent[a]) for a in expression.axes)]
-    return np.allclose(valid, exact, rtol=1e-9, atol=1e-12, equal_nan=True)
+    padded = _valid(expression, Sizes(TILE, extent), data)
+    exact = _valid(expression, Sizes(extent, extent), data)
+    return np.allclose(padded, exact, rtol=1e-9, atol=1e-12, equal_nan=True)
+
+
+def _valid(expression: Expression, sizes: Sizes, data: dict[str, Any]) -> Any:
+    """A tile without its padding; along the axis of a loop, the tiles of all rounds together."""
+    axes = expression.axes
+    rounds = range(0, sizes.extent["c"], sizes.tile["c"]) if "c" in axes else [0]
+    parts = []
+    for start in rounds:
+        here = sizes._replace(start=start)
+        whole = np.asarray(expression.value(here, data))
+        parts.append(whole[tuple(slice(0, here.valid(a)) for a in axes)])
+    return np.concatenate(parts, axis=axes.index("c")) if "c" in axes else parts[0]

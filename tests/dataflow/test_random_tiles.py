@@ -20,6 +20,22 @@ from ptxlint.source import SourceText
 SAMPLE = 30
 WHOLE = 600
 CAPABILITIES = (80, 90, 100)
+WARPS = (1, 2, 4, 8)
+WRONG: dict[tuple[int, int, int], str] = {
+    (
+        192,
+        80,
+        1,
+    ): "-inf in the padding of one factor, 0 in that of the other: NaN",
+    (400, 80, 2): "-inf in the padding of both factors of a product",
+    (
+        422,
+        80,
+        4,
+    ): "padding of the columns of a maximum goes on to a minimum over columns",
+}
+"""(seed, capability, warps) of kernels with a proof that does not hold: mend the mechanism, and take
+them out here."""
 STEP = 10
 """Seeds of one test."""
 
@@ -44,8 +60,7 @@ def triton(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return pytest.importorskip("triton", reason="needs Triton: install ptxlint[triton]")
 
 
-def compiled(triton: Any, function: Any, seed: int) -> str:
-    """The PTX for an architecture and a number of warps that the seed chooses."""
+def compiled(triton: Any, function: Any, capability: int, warps: int) -> str:
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
 
@@ -54,14 +69,14 @@ def compiled(triton: Any, function: Any, seed: int) -> str:
         if argument.endswith("_ptr"):
             signature[argument] = "*fp32"
             attributes[(at,)] = [["tt.divisibility", 16]]
-        elif argument in ("n", "m"):
+        elif argument in ("n", "m", "p"):
             signature[argument] = "i32"
         else:
             signature[argument] = "constexpr"
             constants[(at,)] = 16
     source = ASTSource(function, signature, constants, attributes)
-    target = GPUTarget("cuda", CAPABILITIES[seed % 3], 32)
-    options = {"num_warps": (1, 2, 4, 8)[seed // 3 % 4]}
+    target = GPUTarget("cuda", capability, 32)
+    options = {"num_warps": warps}
     return str(triton.compile(source, target=target, options=options).asm["ptx"])
 
 
@@ -74,17 +89,29 @@ def compiled(triton: Any, function: Any, seed: int) -> str:
 )
 def test_verdicts_hold(first: int, triton: Any, tmp_path: Path) -> None:
     for seed in range(first, first + STEP):
-        kernel = tiles.Generator(seed).kernel()
-        path = tmp_path / f"kernel{seed}.py"
-        path.write_text(kernel.source, encoding="utf-8")
-        function = load(path, f"random_kernel_{seed}").kernel
-        text = compiled(triton, function, seed)
-        report = ptxlint.check(SourceText("kernel.ptx", text))
-        found = {o.status for o in report.obligations if o.family == "tail-mask"}
-        if "refuted" in found:
-            assert not tiles.is_neutral(kernel, seed, inside=True), f"refuted: {kernel.source}"
-        elif found == {"proved"}:
-            assert tiles.is_neutral(kernel, seed), f"proved: {kernel.source}"
+        hold(seed, CAPABILITIES[seed % 3], WARPS[seed // 3 % 4], triton, tmp_path)
+
+
+@pytest.mark.parametrize("which", list(WRONG), ids=WRONG.get)
+@pytest.mark.xfail(strict=True, reason="a wrong proof that is known")
+def test_known_faults(which: tuple[int, int, int], triton: Any, tmp_path: Path) -> None:
+    hold(*which, triton, tmp_path)
+
+
+def hold(seed: int, capability: int, warps: int, triton: Any, tmp_path: Path) -> None:
+    """Hold the verdicts on one kernel to what it computes."""
+    kernel = tiles.Generator(seed).kernel()
+    path = tmp_path / f"kernel{seed}.py"
+    path.write_text(kernel.source, encoding="utf-8")
+    function = load(path, f"random_kernel_{seed}").kernel
+    text = compiled(triton, function, capability, warps)
+    report = ptxlint.check(SourceText(text))
+    assert [k.name for k in report.kernels] == ["kernel"]
+    found = {o.status for o in report.obligations if o.family == "tail-mask"}
+    if "refuted" in found:
+        assert not tiles.is_neutral(kernel, seed, inside=True), f"refuted: {kernel.source}"
+    elif found == {"proved"}:
+        assert tiles.is_neutral(kernel, seed), f"proved: {kernel.source}"
 
 
 def test_the_judge_sees_padding() -> None:
