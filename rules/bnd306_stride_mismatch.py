@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
-from ptxlint.dataflow.access import Access, AccessAnalysis, Index
+from ptxlint.dataflow.access import (
+    Access,
+    AccessAnalysis,
+    Accesses,
+    core_of,
+    is_varying,
+    lanes_of,
+    reduced,
+    same_rounds,
+)
 from ptxlint.dataflow.polynomial import Monomial, Polynomial
 from ptxlint.facts import Facts
 from ptxlint.ir.function import Function
 from ptxlint.rulekit import Hit, Note, Rule, Sample, Verdict
 
-_STEADY: Final = frozenset({"bit", "ctaid"})
+_MAX_FORMS: Final = 24
+"""So many ways to reach one array are compared with each other."""
 _HEAD = """
             .reg .b32 %r<9>;
             .reg .b64 %rd<6>;
@@ -38,14 +48,14 @@ class StrideMismatch(Rule):
     category = "bounds"
     family = "stride"
     needs = (AccessAnalysis,)
-    preview = True
-    summary = "One index of an array is multiplied by a stride in one access and not in another."
+    summary = "One index of an array is multiplied by a stride here, and by none or another there."
     why = (
         "A kernel that takes a stride must use it at every access of that array. Where one pass "
         "multiplies an index by it and another does not, the result is right only for "
-        "a stride of 1, that is for the contiguous tensors that tests use. Indices are compared by "
-        "value; an access counts only if the stride occurs nowhere in it, so x[i, j] and x[j, i] "
-        "are no mismatch."
+        "a stride of 1, that is for the contiguous tensors that tests use; where another "
+        "multiplies it by another stride, only if both are equal. Indices are compared by value, "
+        "all other parts of the two addresses must be the same, and a stride counts only if the "
+        "other access has no use for it, so x[i, j] and x[j, i] are no mismatch."
     )
     fix = "Multiply the index by the stride in both places."
     refs = ("https://github.com/ModelTC/LightLLM/issues/1467",)
@@ -62,6 +72,28 @@ class StrideMismatch(Rule):
             ret;
             """,
         ),
+        Sample(
+            "the second pass multiplies rows by their length",
+            """
+            .reg .b32 %r<9>;
+            .reg .b64 %rd<6>;
+            ld.param.u64 %rd1, [in_ptr];
+            ld.param.b32 %r1, [n_elements];
+            ld.param.b32 %r8, [out_ptr];
+            mov.u32 %r2, %ctaid.x;
+            mov.u32 %r3, %tid.x;
+            and.b32 %r3, %r3, 127;
+            mad.lo.s32 %r4, %r2, %r1, %r3;
+            mul.wide.s32 %rd3, %r4, 4;
+            add.s64 %rd4, %rd1, %rd3;
+            ld.global.b32 %r6, [%rd4];
+            mad.lo.s32 %r5, %r2, %r8, %r3;
+            mul.wide.s32 %rd3, %r5, 4;
+            add.s64 %rd4, %rd1, %rd3;
+            st.global.b32 [%rd4], %r6; //~ BND306
+            ret;
+            """,
+        ),
     )
     good = (
         Sample(
@@ -71,6 +103,26 @@ class StrideMismatch(Rule):
             ld.global.b32 %r7, [%rd4];
             add.s32 %r7, %r7, %r6;
             st.global.b32 [%rd2], %r7;
+            ret;
+            """,
+        ),
+        Sample(
+            "a transposition",
+            """
+            .reg .b32 %r<9>;
+            .reg .b64 %rd<6>;
+            ld.param.u64 %rd1, [in_ptr];
+            ld.param.b32 %r1, [n_elements];
+            mov.u32 %r2, %ctaid.x;
+            mov.u32 %r3, %ctaid.y;
+            mad.lo.s32 %r4, %r2, %r1, %r3;
+            mul.wide.s32 %rd3, %r4, 4;
+            add.s64 %rd4, %rd1, %rd3;
+            ld.global.b32 %r6, [%rd4];
+            mad.lo.s32 %r4, %r3, %r1, %r2;
+            mul.wide.s32 %rd3, %r4, 4;
+            add.s64 %rd4, %rd1, %rd3;
+            st.global.b32 [%rd4], %r6;
             ret;
             """,
         ),
@@ -87,43 +139,152 @@ class StrideMismatch(Rule):
     )
 
     def check(self, fn: Function, facts: Facts) -> Iterator[Hit | Verdict]:
+        """A hit for each array that is reached in two ways; one verdict a kernel with strides."""
         accesses = facts.get(AccessAnalysis)
-        strided: dict[tuple[str, object], tuple[Access, Index]] = {}
-        live = [a for a in accesses.in_global if a.base and a.guard is not None]
-        for access in live:
-            for part in accesses.indices(access):
-                if part.scale and _steady(part.terms).terms:
-                    strided.setdefault((access.base, _steady(part.terms)), (access, part))
-        reported: set[str] = set()
-        for access in live:
-            for part in accesses.indices(access):
-                found = None if part.scale else strided.get((access.base, _steady(part.terms)))
-                if found is None or access.base in reported or _uses(access, found[1].scale):
-                    continue
-                reported.add(access.base)
-                table = access.offset.table
-                stride = "*".join(repr(table.atoms[n]) for n in found[1].scale)
-                yield Hit(
-                    f"an index that is multiplied by `{stride}` elsewhere is used without it here",
-                    access.instr,
-                    related=(Note(f"here it is multiplied by `{stride}`", found[0].instr),),
-                    breaks_when=f"{stride} is not 1",
-                    key=f"{access.kind} {access.base}",
-                )
-        if reported:
-            yield Verdict("refuted", "one index is used with and without its stride")
+        forms = _forms(accesses)
+        for of_base in forms.values():
+            hit = _mismatch(of_base)
+            if hit is not None:
+                yield hit
+                yield Verdict("refuted", "one index has two strides", hit.at)
+            elif any(form.scales for form in of_base):
+                yield from _undisputed(of_base, accesses)
 
 
-def _steady(terms: Polynomial) -> Polynomial:
-    """The lanes and CTA numbers of an index, up to a common factor: two loops over one array
-    count in numbers of their own."""
-    atoms = terms.table.atoms
-    kept = {m: c for m, c in terms.terms.items() if all(atoms[n].kind in _STEADY for n in m)}
-    poly = Polynomial(terms.table, kept)
-    unit = poly.gcd() or 1
-    return Polynomial(terms.table, {m: c // unit for m, c in kept.items()})
+class Form(NamedTuple):
+    """How an address is made: by stride, where its tile starts and its lanes, in bytes.
+
+    `fixed` are further terms that are the same for all threads, which choose a part of the array.
+    """
+
+    access: Access
+    cores: dict[Monomial, Polynomial]
+    lanes: dict[Monomial, Polynomial]
+    fixed: frozenset[tuple[Monomial, int]]
+
+    @property
+    def scales(self) -> frozenset[Monomial]:
+        """The strides in use."""
+        return frozenset(scale for scale in (*self.cores, *self.lanes) if scale)
+
+
+def _undisputed(forms: list[Form], accesses: Accesses) -> Iterator[Verdict]:
+    """The verdict on an array for which no mismatch was found; none if nothing compares."""
+    first = forms[0].access
+    places = {(form.access.kind, form.access.instr.loc) for form in forms}
+    if len(places) < 2:
+        return
+    if accesses.unknown or accesses.symbolic.exhausted:
+        yield Verdict("open", "some addresses are not understood", first.instr)
+    elif len({form.scales for form in forms}) > 1:
+        yield Verdict("open", f"{first.base} is reached with other strides elsewhere", first.instr)
+    else:
+        yield Verdict("proved", f"{first.base} is reached with the same strides", first.instr)
+
+
+def _forms(accesses: Accesses) -> dict[str, list[Form]]:
+    """The different forms of the addresses of each array, told apart by kind and place too."""
+    found: dict[str, dict[object, Form]] = {}
+    for access in accesses.in_global:
+        if access.base and access.guard is not None:
+            form = _form(access, accesses)
+            parts = (*(frozenset(part.items()) for part in (form.cores, form.lanes)), form.fixed)
+            key = (parts, access.kind, access.instr.loc)
+            found.setdefault(access.base, {}).setdefault(key, form)
+    return {base: list(forms.values()) for base, forms in found.items()}
+
+
+def _form(access: Access, accesses: Accesses) -> Form:
+    cores: dict[Monomial, Polynomial] = {}
+    lanes: dict[Monomial, Polynomial] = {}
+    for part in accesses.indices(access):
+        start, spread = core_of(part.terms), lanes_of(part.terms)
+        if start.terms:
+            cores[part.scale] = same_rounds(start) * part.element
+        if spread.terms:
+            lanes[part.scale] = spread * part.element
+    atoms = access.offset.table.atoms
+    fixed = frozenset(
+        (monomial, coefficient)
+        for monomial, coefficient in access.offset.terms.items()
+        if monomial
+        and monomial not in cores
+        and monomial not in lanes
+        and not any(is_varying(atoms[n]) for n in monomial)
+    )
+    return Form(access, cores, lanes, fixed)
+
+
+def _mismatch(forms: list[Form]) -> Hit | None:
+    """The first pair of accesses that differ in the stride of one index and in nothing else."""
+    if len(forms) > _MAX_FORMS:
+        return None
+    for at, second in enumerate(forms):
+        for first in forms[:at]:
+            strides = _different_strides(first, second)
+            if strides is not None:
+                return _hit(first.access, second.access, *strides)
+    return None
+
+
+def _different_strides(first: Form, second: Form) -> tuple[Monomial, Monomial] | None:
+    """The strides of the one index in the two addresses, () for none."""
+    if first.fixed != second.fixed:
+        return None
+    here = _only(first, second)
+    there = _only(second, first)
+    if here is None or there is None or here[0] == there[0]:
+        return None
+    if here[1] != there[1] or not _same_lanes(here[2], there[2]):
+        return None
+    if not here[1].terms and not here[2].terms:
+        return None
+    if _uses(second.access, here[0]) or _uses(first.access, there[0]):
+        return None
+    return here[0], there[0]
+
+
+def _only(form: Form, other: Form) -> tuple[Monomial, Polynomial, Polynomial] | None:
+    """The one part that a form has and another has not: its scale, its start and its lanes.
+
+    None if there is no such part, or more than one.
+    """
+    zero = form.access.offset * 0
+    found = []
+    for scale in {**form.cores, **form.lanes}:
+        start = form.cores.get(scale, zero) - other.cores.get(scale, zero)
+        spread = zero if scale in other.lanes else form.lanes.get(scale, zero)
+        if (start.terms or spread.terms) and not _is_less(start):
+            found.append((scale, start, spread))
+    return found[0] if len(found) == 1 else None
+
+
+def _is_less(start: Polynomial) -> bool:
+    """True for what the other form has more of."""
+    return bool(start.terms) and all(c < 0 for c in start.terms.values())
+
+
+def _same_lanes(first: Polynomial, second: Polynomial) -> bool:
+    """True for the same lanes up to a factor: a thread holds several elements where it can."""
+    return reduced(first) == reduced(second)
 
 
 def _uses(access: Access, scale: Monomial) -> bool:
     """True if a factor of the stride occurs anywhere in the access's offset."""
     return any(set(monomial) & set(scale) for monomial in access.offset.terms)
+
+
+def _hit(first: Access, second: Access, stride: Monomial, other: Monomial) -> Hit:
+    """The access with fewer factors is the one to look at; the second one if they have as many."""
+    if len(stride) < len(other):
+        first, second, stride, other = second, first, other, stride
+    table = first.offset.table
+    name, here = ("*".join(repr(table.atoms[n]) for n in m) for m in (stride, other))
+    used = f"multiplied by `{here}`" if other else "used without it"
+    return Hit(
+        f"an index that is multiplied by `{name}` elsewhere is {used} here",
+        second.instr,
+        related=(Note(f"here it is multiplied by `{name}`", first.instr),),
+        breaks_when=f"`{name}` is not `{here}`" if other else f"`{name}` is not 1",
+        key=f"{second.kind} {second.base}",
+    )

@@ -9,9 +9,14 @@ from ptxlint.dataflow.access import (
     Access,
     AccessAnalysis,
     Accesses,
+    core_of,
+    is_tiled,
+    lanes_of,
+    reduced,
     split_bound,
-    wrapped_index,
+    varying_part,
 )
+from ptxlint.dataflow.guards import Conjunct
 from ptxlint.dataflow.polynomial import Polynomial
 from ptxlint.facts import Facts
 from ptxlint.ir.function import Function
@@ -19,20 +24,23 @@ from ptxlint.ir.types import BITS
 from ptxlint.rulekit import Hit, Note, Rule, Sample, Verdict
 
 _DOES: Final = {"load": "reads", "copy": "reads", "store": "writes", "atomic": "updates"}
+_HOW: Final = {
+    "guards": "guards it against", "wraps": "wraps it by", "clamps": "clamps it to",
+    "selects": "replaces it from",
+}  # fmt: skip
+_BOUNDED: Final = "bounded"
+_MISSING: Final = "missing"
+_UNCLEAR: Final = "unclear"
 
 
 class Bound(NamedTuple):
-    """`index < limit` or the like, as one access is guarded by it, or wraps by it."""
+    """`index < limit` or the like, as one access is guarded by it, or confines its index by it."""
 
     access: Access
-    tiled: Polynomial
+    inner: Polynomial
+    core: Polynomial
     limit: Polynomial
-    grid: Polynomial
-    """For an index that is wrapped: its CTA numbers times the tile, in elements."""
-
-    @property
-    def wraps(self) -> bool:
-        return bool(self.grid.terms)
+    how: str
 
 
 class GuardAsymmetry(Rule):
@@ -43,7 +51,6 @@ class GuardAsymmetry(Rule):
     category = "masking"
     family = "guard"
     needs = (AccessAnalysis,)
-    preview = True
     summary = "One access of an index is guarded against its bound, another on the same index not."
     why = (
         "When a store is masked with `offs < n`, the kernel expects offsets past n. A load at the "
@@ -186,109 +193,124 @@ class GuardAsymmetry(Rule):
     )
 
     def check(self, fn: Function, facts: Facts) -> Iterator[Hit | Verdict]:
+        """A hit for each array and kind of access without the bound; one verdict a kernel."""
         accesses = facts.get(AccessAnalysis)
         live = [a for a in accesses.in_global if a.base and a.guard is not None]
         bounds = list(_bounds(live, accesses))
         if not bounds:
             return
         bare: dict[tuple[str, str], tuple[Access, Bound]] = {}
+        unclear: Access | None = None
         for access in live:
-            bound = _missing(access, bounds, accesses)
-            if bound is not None:
-                bare.setdefault((access.base, access.kind), (access, bound))
+            for bound in bounds:
+                status = _status(access, bound, accesses)
+                if status == _MISSING:
+                    bare.setdefault((access.base, access.kind), (access, bound))
+                elif status == _UNCLEAR and unclear is None:
+                    unclear = access
         for access, bound in bare.values():
             yield _hit(access, bound)
-        if bare:
-            first = next(iter(bare.values()))[0].instr
-            yield Verdict("refuted", "an access lacks the guard of its sibling", first)
-        elif not accesses.unknown and not accesses.symbolic.exhausted:
-            yield Verdict("proved", "accesses on one tiled index carry the same bound")
-        else:
-            yield Verdict(
-                "open",
-                f"{len(accesses.unknown)} accesses have an address that is not understood",
-                accesses.unknown[0] if accesses.unknown else None,
-            )
+        yield _verdict([a for a, _ in bare.values()], unclear, accesses)
+
+
+def _verdict(bare: list[Access], unclear: Access | None, accesses: Accesses) -> Verdict:
+    if bare:
+        return Verdict("refuted", "an access lacks the guard of its sibling", bare[0].instr)
+    if unclear is not None:
+        return Verdict("open", "an access may go by an index that others bound", unclear.instr)
+    if accesses.unknown:
+        missing = f"{len(accesses.unknown)} accesses have an address that is not understood"
+        return Verdict("open", missing, accesses.unknown[0])
+    if accesses.symbolic.exhausted:
+        return Verdict("open", "the kernel is too large for the work allowed")
+    return Verdict("proved", "accesses on one tiled index carry the same bound")
 
 
 def _bounds(live: list[Access], accesses: Accesses) -> Iterator[Bound]:
-    """The bounds on tiled indices that some access is guarded by, or wraps its index with."""
+    """The bounds on tiled indices that some access is guarded by, or confines its index with."""
     seen: set[tuple[Polynomial, Polynomial]] = set()
     for access in live:
         for conjunct in access.guard or ():
-            split = split_bound(conjunct)
-            if split is None or not _is_tiled(split.terms):
+            limit = split_bound(conjunct)
+            if limit is None or not lanes_of(limit.compared).terms:
                 continue
-            if accesses.using(access, split.terms) is None:
-                continue
-            if (split.terms, split.bound) not in seen:
-                seen.add((split.terms, split.bound))
-                yield Bound(access, split.terms, split.bound, split.terms * 0)
-        for atom in access.offset.atoms():
-            wrapped = wrapped_index(atom)
-            if wrapped is not None and wrapped not in seen and _is_tiled(wrapped[0]):
-                seen.add(wrapped)
-                yield Bound(access, *wrapped, _grid(wrapped[0]))
+            key = (limit.compared, limit.extent)
+            if key not in seen and accesses.use(access, limit.compared) is not None:
+                seen.add(key)
+                yield Bound(access, key[0], core_of(key[0]), key[1], "guards")
+        for index, extent, how in accesses.confined(access):
+            if is_tiled(index) and (index, extent) not in seen:
+                seen.add((index, extent))
+                yield Bound(access, index, core_of(index), extent, how)
 
 
-def _is_tiled(index: Polynomial) -> bool:
-    """True for a program id times a tile plus lanes: what no grid bounds by itself."""
-    kinds = {atom.kind for atom in index.atoms()}
-    return {"bit", "ctaid"} <= kinds
+def _status(access: Access, bound: Bound, accesses: Accesses) -> str:
+    """Whether an access that goes by the bounded index has a bound too; "" if it does not."""
+    if access is bound.access or any(
+        core_of(found.inner) == bound.core for found in accesses.confined(access)
+    ):
+        return ""
+    goes = _goes_by(access, bound, accesses)
+    if not goes and not _may_go_by(access, bound, accesses):
+        return ""
+    found = {_says(conjunct, bound, access, accesses) for conjunct in access.guard or ()}
+    if _BOUNDED in found:
+        return _BOUNDED
+    return _UNCLEAR if _UNCLEAR in found or not goes else _MISSING
 
 
-def _missing(access: Access, bounds: list[Bound], accesses: Accesses) -> Bound | None:
-    """The bound that this access lacks, if it uses a bounded index and nothing bounds it."""
-    own = access.guard or frozenset()
-    bounded = {
-        atom
-        for conjunct in own
-        if conjunct.polynomial is not None
-        for atom in conjunct.polynomial.atoms()
-    }
-    unclear = any(c.polynomial is None for c in own)
-    wrapped = {found[0] for found in map(wrapped_index, access.offset.atoms()) if found is not None}
-    for bound in bounds:
-        if access is bound.access or any(_is_of(w, bound) for w in wrapped):
-            continue
-        if not _uses(access, bound, accesses):
-            continue
-        grid = {atom for atom in bound.tiled.atoms() if atom.kind == "ctaid"}
-        if not unclear and not bounded & grid:
-            return bound
-    return None
+def _may_go_by(access: Access, bound: Bound, accesses: Accesses) -> bool:
+    """True if some lanes of the access belong to a tile that starts where the bounded one does."""
+    core = reduced(bound.core)
+    return any(
+        lanes_of(part.terms).terms and reduced(core_of(part.terms)) == core
+        for part in accesses.indices(access)
+    )
 
 
-def _grid(index: Polynomial) -> Polynomial:
-    """The CTA numbers of an index, with the tile that each is multiplied by."""
-    atoms = index.table.atoms
-    kept = {m: c for m, c in index.terms.items() if m and all(atoms[n].kind == "ctaid" for n in m)}
-    return Polynomial(index.table, kept)
-
-
-def _is_of(wrapped: Polynomial, bound: Bound) -> bool:
-    """True if an index that an access wraps is the bounded one: it is in range then."""
-    if bound.wraps:
-        return _grid(wrapped) == bound.grid
-    return wrapped == bound.tiled * wrapped.gcd()
-
-
-def _uses(access: Access, bound: Bound, accesses: Accesses) -> bool:
-    """True if the access goes by the bounded index: the same lanes of the same tile, or, where
-    the index is wrapped elsewhere, any lanes of that tile (layouts differ between operands)."""
-    if not bound.wraps:
-        return accesses.using(access, bound.tiled) is not None
-    size = max(1, BITS.get(access.instr.shape.type, 8) // 8)
+def _goes_by(access: Access, bound: Bound, accesses: Accesses) -> bool:
+    """True for the same lanes of the same tile; or for any lanes of it where the address steps
+    by whole elements, since operands of a product have layouts of their own. A tile that no CTA
+    number or iteration moves is compared within one array only."""
+    if not varying_part(bound.core).terms:
+        # Lanes alone are a tile of their own in every array: only the same elements compare.
+        same = access.base == bound.access.base
+        return same and (access.offset - bound.access.offset).is_constant
+    if accesses.use(access, bound.inner) is not None:
+        return True
+    element = max(1, BITS.get(access.instr.shape.type, 8) // 8)
     for part in accesses.indices(access):
-        elements, rest = divmod(part.element, size)
-        if not rest and _is_tiled(part.terms) and _grid(part.terms) * elements == bound.grid:
+        if is_tiled(part.terms) and core_of(part.terms) * part.element == bound.core * element:
             return True
     return False
 
 
+def _says(conjunct: Conjunct, bound: Bound, access: Access, accesses: Accesses) -> str:
+    """What a conjunct of an access's guard says about the bounded index."""
+    if conjunct.polynomial is None:
+        return _UNCLEAR
+    limit = split_bound(conjunct)
+    if limit is not None:
+        if limit.compared == bound.inner:
+            return _BOUNDED
+        core = core_of(limit.compared)
+        if core == bound.core and core.terms:
+            # A bound on the tile's start leaves its lanes free, unless the whole tile fits.
+            free = limit.compared == core and limit.extent == bound.limit
+            return "" if free and -limit.bound.constant <= _last_lane(bound.inner) else _BOUNDED
+        if lanes_of(limit.compared).terms and accesses.use(access, limit.compared) is not None:
+            return ""
+    shared = bound.core.atoms() or bound.inner.atoms() & conjunct.polynomial.atoms()
+    return _UNCLEAR if shared and shared <= conjunct.polynomial.atoms() else ""
+
+
+def _last_lane(index: Polynomial) -> int:
+    """The greatest number that the lanes add to where a tile starts."""
+    return lanes_of(index).range()[1]
+
+
 def _hit(access: Access, bound: Bound) -> Hit:
-    verb = _DOES[access.kind]
-    how = "wraps it by" if bound.wraps else "guards it against"
+    verb, how = _DOES[access.kind], _HOW[bound.how]
     return Hit(
         f"{verb} at a tiled index without a guard, where another access {how} its bound",
         access.instr,

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ptxlint.dataflow.access import Access, AccessAnalysis, Accesses, wrapped_index
-from ptxlint.dataflow.polynomial import Polynomial
+from ptxlint.dataflow.access import (
+    Access,
+    AccessAnalysis,
+    Accesses,
+    core_of,
+    lanes_of,
+    reduced,
+    split_bound,
+)
+from ptxlint.dataflow.polynomial import CTAS, LANES, ROUNDS, Polynomial
 from ptxlint.facts import Facts
 from ptxlint.ir.function import Function
 from ptxlint.rulekit import Hit, Rule, Sample, Verdict
@@ -19,7 +27,6 @@ class UnguardedTile(Rule):
     category = "masking"
     family = "tail-mask"
     needs = (AccessAnalysis,)
-    preview = True
     summary = (
         "A program id times a tile plus a lane, with no guard: right only if the size divides."
     )
@@ -74,53 +81,83 @@ class UnguardedTile(Rule):
     )
 
     def check(self, fn: Function, facts: Facts) -> Iterator[Hit | Verdict]:
+        """A note and an open verdict for each tile that nothing bounds; else one that is proved."""
         accesses = facts.get(AccessAnalysis)
-        bare: dict[Polynomial, Access] = {}
-        for access in accesses.in_global:
-            if access.base and access.guard is not None:
-                for tiled in _unguarded(access, accesses):
-                    bare.setdefault(tiled, access)
-        for tiled, access in bare.items():
-            tile = _tile(tiled)
-            yield Hit(
-                f"a tile of {tile} elements is accessed without a guard",
-                access.instr,
-                breaks_when=f"the size is no multiple of {tile}",
-                key=f"tile {tile}",
-            )
-            yield Verdict(
-                "open",
-                f"no guard bounds a tile of {tile}: the size must be a multiple of it",
-                access.instr,
-                suggest={"size": [tile - 1, tile, tile + 1]},
-            )
+        live = [a for a in accesses.in_global if a.base and a.guard is not None]
+        bounded = _bounded(live, accesses)
+        bare: dict[Polynomial, tuple[Access, int]] = {}
+        kept: set[bool] = set()
+        for access in live:
+            for part in accesses.indices(access):
+                tile = _tile(part.terms)
+                if lanes_of(part.terms).terms:
+                    kept.add(_keeps(access, part.terms, accesses))
+                if tile and not _is_bounded(access, part.terms, bounded):
+                    bare.setdefault(part.terms, (access, tile))
+        for access, tile in bare.values():
+            yield from _open(access, tile)
+        if kept == {True} and not accesses.unknown and not accesses.symbolic.exhausted:
+            yield Verdict("proved", "every access by lanes compares its index with a bound")
 
 
-def _unguarded(access: Access, accesses: Accesses) -> Iterator[Polynomial]:
-    """The tiled indices of an access that no conjunct says anything about."""
-    bounded = {
-        atom
+def _open(access: Access, tile: int) -> Iterator[Hit | Verdict]:
+    yield Hit(
+        f"a tile of {tile} elements is accessed without a guard",
+        access.instr,
+        breaks_when=f"the size is no multiple of {tile}",
+        key=f"tile {tile}",
+    )
+    yield Verdict(
+        "open",
+        f"no guard bounds a tile of {tile}: the size must be a multiple of it",
+        access.instr,
+        suggest={"size": [tile - 1, tile, tile + 1]},
+    )
+
+
+def _bounded(live: list[Access], accesses: Accesses) -> set[Polynomial]:
+    """Where the tiles start that some guard bounds or that some index is confined for, without a
+    common divisor; the lack of a guard elsewhere is then an asymmetry, not a tile that is exact."""
+    cores = [
+        core_of(limit.compared)
+        for access in live
+        for limit in map(split_bound, access.guard or ())
+        if limit is not None
+    ]
+    cores += [core_of(found.inner) for a in live for found in accesses.confined(a)]
+    return {reduced(core) for core in cores if core.depends & CTAS}
+
+
+def _keeps(access: Access, index: Polynomial, accesses: Accesses) -> bool:
+    """True if the access itself compares this tile with its lanes, or confines its index."""
+    core = reduced(core_of(index))
+    compared = [
+        limit.compared
+        for limit in map(split_bound, access.guard or ())
+        if limit is not None and lanes_of(limit.compared).terms
+    ]
+    compared += [found.inner for found in accesses.confined(access)]
+    return any(reduced(core_of(found)) == core for found in compared)
+
+
+def _is_bounded(access: Access, index: Polynomial, bounded: set[Polynomial]) -> bool:
+    """True if the tile has a bound somewhere, or if the access is under a condition that says
+    something about its CTA number, or that is not understood."""
+    core = core_of(index)
+    if reduced(core) in bounded:
+        return True
+    return any(
+        conjunct.polynomial is None or core.atoms() & conjunct.polynomial.atoms()
         for conjunct in access.guard or ()
-        if conjunct.polynomial is not None
-        for atom in conjunct.polynomial.atoms()
-    }
-    if any(c.polynomial is None for c in access.guard or ()):
-        return
-    wrapped = {found[0] for found in map(wrapped_index, access.offset.atoms()) if found is not None}
-    for part in accesses.indices(access):
-        grid = {atom for atom in part.terms.atoms() if atom.kind == "ctaid"}
-        if _tile(part.terms) and not bounded & grid and part.terms not in wrapped:
-            yield part.terms
+    )
 
 
 def _tile(index: Polynomial) -> int:
     """How many elements one CTA covers; 0 if the index is no CTA number times a tile plus lanes."""
-    atoms = index.table.atoms
-    tile, lanes = 0, 0
-    for monomial, coefficient in index.terms.items():
-        kinds = {atoms[number].kind for number in monomial}
-        if kinds == {"bit"}:
-            lanes += coefficient
-        elif kinds == {"ctaid"}:
-            tile = coefficient
-    return tile if lanes > 0 and tile > lanes and tile % (lanes + 1) == 0 else 0
+    core, lanes = core_of(index), lanes_of(index)
+    if core.depends & ROUNDS or not core.depends & CTAS or lanes.depends != LANES:
+        return 0
+    tile, last = core.gcd(), lanes.range()[1]
+    each, rest = divmod(tile, last + 1)
+    # A thread holds a power of two of elements; what is no such multiple is the length of a row.
+    return tile if last > 0 and each > 0 and not rest and not each & (each - 1) else 0

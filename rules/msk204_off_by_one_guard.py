@@ -5,21 +5,40 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ptxlint.dataflow.access import Access, AccessAnalysis, Accesses, Index, split_bound
-from ptxlint.dataflow.polynomial import Polynomial
+from ptxlint.dataflow.access import (
+    Access,
+    AccessAnalysis,
+    Accesses,
+    core_of,
+    lanes_of,
+    same_rounds,
+    split_bound,
+)
+from ptxlint.dataflow.polynomial import Monomial, Polynomial
 from ptxlint.facts import Facts
 from ptxlint.ir.function import Function
 from ptxlint.rulekit import Hit, Note, Rule, Sample, Verdict
 
 
+class Place(NamedTuple):
+    """What accesses must have in common to be compared: the array, the tile, and the extent."""
+
+    base: str
+    core: Polynomial
+    scale: Monomial
+    element: int
+    extent: Polynomial
+
+
 class Bounded(NamedTuple):
-    """An access with a bound on an index: `index + shift <= extent + margin`."""
+    """An access under a bound: `lanes + shift + where the tile starts <= extent + margin`."""
 
     access: Access
-    part: Index
+    lanes: Polynomial
     shift: int
-    extent: Polynomial
     margin: int
+    elements: int
+    """How many elements it touches."""
 
 
 _BODY = """
@@ -49,14 +68,13 @@ class OffByOneGuard(Rule):
     category = "masking"
     family = "guard"
     needs = (AccessAnalysis,)
-    preview = True
     summary = "An array is accessed under `index <= n` here and under `index < n` there."
     why = (
         "Two accesses of one array at the same index, one guarded by < and one by <= against the "
         "same extent, cannot both be right: the second touches one element past the end. When the "
-        "extent is a multiple of the tile no test sees it. Accesses are compared only if index, "
-        "constant offset and extent are the same, so arrays of n + 1 entries read at i and i + 1 "
-        "stay silent."
+        "extent is a multiple of the tile no test sees it. Accesses are compared only if "
+        "tile, offset and extent are the same, so arrays of n + 1 entries read at i and i + 1 stay "
+        "silent."
     )
     fix = "Use the same comparison for both accesses: offs < n."
     bad = (
@@ -92,55 +110,97 @@ class OffByOneGuard(Rule):
     )
 
     def check(self, fn: Function, facts: Facts) -> Iterator[Hit | Verdict]:
+        """A hit for each array that is guarded both ways; one verdict a kernel."""
         accesses = facts.get(AccessAnalysis)
-        strict: dict[tuple[object, ...], Bounded] = {}
-        loose: list[Bounded] = []
-        for bounded in _bounded(accesses):
-            if bounded.margin == -1:
-                strict.setdefault(_key(bounded), bounded)
-            elif bounded.margin == 0:
-                loose.append(bounded)
-        reported: set[str] = set()
-        for bounded in loose:
-            sibling = strict.get(_key(bounded))
-            if sibling is not None and bounded.access.base not in reported:
-                reported.add(bounded.access.base)
-                yield Hit(
-                    f"guarded by `index <= {bounded.extent}`, one element more than elsewhere",
-                    bounded.access.instr,
-                    related=(
-                        Note(
-                            f"here the same array is guarded by `index < {sibling.extent}`",
-                            sibling.access.instr,
-                        ),
-                    ),
-                    breaks_when=f"an index equals {bounded.extent}",
-                    key=f"{bounded.access.kind} {bounded.access.base}",
-                )
-        if reported:
-            yield Verdict("refuted", "one array is guarded by both < and <=")
+        found: dict[int, dict[Place, list[Bounded]]] = {}
+        unmatched: list[Access] = []
+        for access in accesses.in_global:
+            if access.base and access.guard is not None:
+                matched = list(_bounded(access, accesses))
+                if len(matched) < _compared(access):
+                    unmatched.append(access)
+                for place, bounded in matched:
+                    found.setdefault(min(1, bounded.margin), {}).setdefault(place, []).append(
+                        bounded
+                    )
+        strict, loose = found.get(-1, {}), found.get(0, {})
+        refuted: dict[str, Bounded] = {}
+        for place, group in loose.items():
+            sibling = strict.get(place)
+            if sibling and place.base not in refuted and _same_elements(group, sibling):
+                refuted[place.base] = group[0]
+                yield _hit(place, group[0], sibling[0])
+        if refuted:
+            first = next(iter(refuted.values())).access.instr
+            yield Verdict("refuted", "one array is guarded by both < and <=", first)
+        elif found:
+            past = [
+                b.access for margin in (0, 1) for g in found.get(margin, {}).values() for b in g
+            ]
+            yield _undisputed(past, unmatched, accesses)
 
 
-def _key(bounded: Bounded) -> tuple[object, ...]:
-    part = bounded.part
-    return (
-        bounded.access.base, part.terms, part.scale, part.element, bounded.shift, bounded.extent,
-    )  # fmt: skip
+def _compared(access: Access) -> int:
+    """How many conjuncts of the guard compare lanes with an extent."""
+    limits = (split_bound(conjunct) for conjunct in access.guard or ())
+    return sum(1 for limit in limits if limit is not None and lanes_of(limit.compared).terms)
 
 
-def _bounded(accesses: Accesses) -> Iterator[Bounded]:
-    for access in accesses.in_global:
-        if not access.base:
+def _undisputed(past: list[Access], unmatched: list[Access], accesses: Accesses) -> Verdict:
+    """The verdict where no two guards contradict each other."""
+    if past:
+        return Verdict("open", "a guard lets the extent itself in", past[0].instr)
+    if unmatched:
+        return Verdict("open", "a guard compares something else", unmatched[0].instr)
+    if accesses.unknown:
+        missing = f"{len(accesses.unknown)} accesses have an address that is not understood"
+        return Verdict("open", missing, accesses.unknown[0])
+    if accesses.symbolic.exhausted:
+        return Verdict("open", "the kernel is too large for the work allowed")
+    return Verdict("proved", "every guarded index stays below its extent")
+
+
+def _hit(place: Place, loose: Bounded, strict: Bounded) -> Hit:
+    return Hit(
+        f"guarded by `index <= {place.extent}`, one element more than elsewhere",
+        loose.access.instr,
+        related=(
+            Note(
+                f"here the same array is guarded by `index < {place.extent}`", strict.access.instr
+            ),
+        ),
+        breaks_when=f"an index equals {place.extent}",
+        key=f"{loose.access.kind} {place.base}",
+    )
+
+
+def _same_elements(loose: list[Bounded], strict: list[Bounded]) -> bool:
+    """True if both groups touch the same elements of the tile.
+
+    An array of n + 1 entries is read at i and at i + 1 under i < n: at i + 1 that is `<=`.
+    """
+    if {b.lanes for b in loose} == {b.lanes for b in strict}:
+        return _shifts(loose) == _shifts(strict)
+    return min(b.shift for b in loose) == min(b.shift for b in strict)
+
+
+def _shifts(group: list[Bounded]) -> set[int]:
+    return {b.shift + at for b in group for at in range(b.elements)}
+
+
+def _bounded(access: Access, accesses: Accesses) -> Iterator[tuple[Place, Bounded]]:
+    """The bounds of an access on indices that it goes by."""
+    for conjunct in access.guard or ():
+        limit = split_bound(conjunct)
+        use = None if limit is None else accesses.use(access, limit.compared)
+        if limit is None or use is None:
             continue
-        for conjunct in access.guard or ():
-            limit = split_bound(conjunct)
-            part = None if limit is None else accesses.using(access, limit.terms)
-            if limit is None or part is None or part.element % limit.unit:
-                continue
-            # The guard counts in elements, the part of the offset in multiples of its unit.
-            element = part.element // limit.unit
-            shift, rest = divmod(access.offset.terms.get(part.scale, 0), element)
-            if not rest:
-                extent = limit.bound - limit.bound.constant
-                margin = limit.bound.constant + shift
-                yield Bounded(access, part, shift, extent, margin)
+        shift, rest = divmod(access.offset.terms.get(use.scale, 0), use.element)
+        if rest:
+            continue
+        core = same_rounds(core_of(limit.compared))
+        count = 1 if use.scale else max(1, access.width // use.element)
+        yield (
+            Place(access.base, core, use.scale, use.element, limit.extent),
+            Bounded(access, lanes_of(limit.compared), shift, limit.bound.constant + shift, count),
+        )

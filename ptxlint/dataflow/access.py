@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any, ClassVar, Final, NamedTuple
 
 from ptxlint.dataflow.guards import Conjunct, Conjunction, Guards, GuardsAnalysis
-from ptxlint.dataflow.polynomial import Atom, AtomTable, Monomial, Polynomial
+from ptxlint.dataflow.polynomial import LANES, Atom, Monomial, Polynomial
 from ptxlint.dataflow.symbolic import Symbolic, SymbolicAnalysis
 from ptxlint.facts import Analysis, Facts
 from ptxlint.ir.function import Function
@@ -20,8 +20,6 @@ from ptxlint.ir.pattern import fold
 from ptxlint.ir.types import BITS
 
 _KINDS: Final = {"ld": "load", "ldu": "load", "st": "store", "atom": "atomic", "red": "atomic"}
-VARYING: Final = frozenset({"bit", "ctaid", "index"})
-"""Atoms that tell one access of an array from another: lanes, CTAs, iterations."""
 
 
 class Access(NamedTuple):
@@ -66,6 +64,35 @@ class Limit(NamedTuple):
     unit: int
     bound: Polynomial
 
+    @property
+    def compared(self) -> Polynomial:
+        """What is compared, in the units of the comparison."""
+        return self.terms * self.unit
+
+    @property
+    def extent(self) -> Polynomial:
+        """The bound without its constant."""
+        return self.bound - self.bound.constant
+
+
+class Use(NamedTuple):
+    """An offset holds `element * scale * index`: the bytes from one index to the next."""
+
+    scale: Monomial
+    element: int
+
+
+class Confined(NamedTuple):
+    """A varying index that is kept below a limit on its way into an offset.
+
+    `how` is `wraps`, `clamps` or `selects`: `index % limit`, `min(index, limit)`, and
+    `index < limit ? index : other`. The index comes without its constant.
+    """
+
+    inner: Polynomial
+    limit: Polynomial
+    how: str
+
 
 class Accesses:
     """The global and shared accesses of a function, in program order."""
@@ -79,6 +106,7 @@ class Accesses:
         self.unknown: list[Instr] = []
         """Global accesses whose address is no polynomial, or whose base cannot be told."""
         self._indices: dict[Polynomial, list[Index]] = {}
+        self._confined: dict[Polynomial, list[Confined]] = {}
         for instr in facts.function.instrs:
             for address, kind, width, space in _addresses(instr):
                 self._add(instr, address, kind, width, space)
@@ -105,14 +133,43 @@ class Accesses:
             found = self._indices[access.offset] = indices(access.offset)
         return found
 
-    def using(self, access: Access, index: Polynomial) -> Index | None:
-        """The part of the offset that is a multiple of exactly this index, if there is one.
-
-        `index` has no constant, and no common divisor of its coefficients.
-        """
+    def use(self, access: Access, index: Polynomial) -> Use | None:
+        """How the offset is made of this index, with nothing else in units of the same scale."""
+        found = use_of(access.offset, index)
+        if found is None:
+            return None
         for part in self.indices(access):
-            if part.terms == index:
-                return part
+            if part.scale == found.scale:
+                return found if _holds_only(part, found, index) else None
+        return found
+
+    def confined(self, access: Access) -> list[Confined]:
+        """The indices in the offset that are wrapped or clamped."""
+        known = self._confined.get(access.offset)
+        if known is None:
+            atoms = sorted(access.offset.atoms(), key=lambda atom: atom.number)
+            known = [c for c in map(self._confinement, atoms) if c is not None]
+            self._confined[access.offset] = known
+        return known
+
+    def _confinement(self, atom: Atom) -> Confined | None:
+        wrapped = wrapped_index(atom)
+        if wrapped is not None:
+            return Confined(*wrapped, "wraps")
+        if atom.kind == "min":
+            return _clamped(atom)
+        if atom.kind == "select":
+            return self._selected(atom)
+        return None
+
+    def _selected(self, atom: Atom) -> Confined | None:
+        """`index < limit ? index : other`, by the comparison that chooses."""
+        predicate, yes, no = atom.data
+        for chosen, holds in ((yes, True), (no, False)):
+            for conjunct in self.guards.of_predicate(predicate, holds) or ():
+                limit = split_bound(conjunct)
+                if limit is not None and limit.compared == varying_part(chosen):
+                    return Confined(limit.compared, limit.extent, "selects")
         return None
 
     def _polynomial(self, instr: Instr, address: Operand) -> Polynomial | None:
@@ -167,16 +224,16 @@ def _bytes(instr: Instr, address_at: int) -> int:
     return element * (len(vector.elements) if vector is not None else 1)
 
 
-def is_varying(table: AtomTable, number: int) -> bool:
+def is_varying(atom: Atom) -> bool:
     """True for lanes, CTA numbers and iterations, and for what is made of them."""
-    return any(table.atoms[inner].kind in VARYING for inner in table.atoms[number].inner)
+    return bool(atom.depends)
 
 
 def varying_part(poly: Polynomial) -> Polynomial:
     """The terms that vary over the grid, those with parameters as factors included."""
     table = poly.table
     return Polynomial(
-        table, {m: c for m, c in poly.terms.items() if any(is_varying(table, n) for n in m)}
+        table, {m: c for m, c in poly.terms.items() if any(is_varying(table.atoms[n]) for n in m)}
     )
 
 
@@ -205,10 +262,10 @@ def indices(offset: Polynomial) -> list[Index]:
     table = offset.table
     groups: dict[Monomial, dict[Monomial, int]] = {}
     for monomial, coefficient in offset.terms.items():
-        varying = tuple(n for n in monomial if is_varying(table, n))
-        if varying:
-            scale = tuple(n for n in monomial if not is_varying(table, n))
-            groups.setdefault(scale, {})[varying] = coefficient
+        if any(is_varying(table.atoms[n]) for n in monomial):
+            scale = tuple(n for n in monomial if _is_scale(table.atoms[n]))
+            steps = tuple(n for n in monomial if n not in scale)
+            groups.setdefault(scale, {})[steps] = coefficient
     out = []
     for scale, terms in groups.items():
         poly = Polynomial(table, terms)
@@ -216,6 +273,89 @@ def indices(offset: Polynomial) -> list[Index]:
         reduced = Polynomial(table, {m: c // element for m, c in terms.items()})
         out.append(Index(reduced, scale, element))
     return out
+
+
+def _is_scale(atom: Atom) -> bool:
+    """True for what an index is multiplied by: the size of the grid only counts CTAs."""
+    return not is_varying(atom) and atom.kind not in ("nctaid", "ntid")
+
+
+def use_of(offset: Polynomial, index: Polynomial) -> Use | None:
+    """The scale and the factor with which all terms of an index are in an offset."""
+    if not index.terms:
+        return None
+    table = offset.table
+    pivot = min(index.terms, key=len)
+    unit = index.terms[pivot]
+    wanted = set(pivot)
+    for monomial, coefficient in offset.terms.items():
+        if coefficient % unit or not wanted.issubset(monomial):
+            continue
+        scale = tuple(n for n in monomial if n not in wanted)
+        element = coefficient // unit
+        if not all(_is_scale(table.atoms[n]) for n in scale) or element <= 0:
+            continue
+        if all(
+            offset.terms.get(table.multiply(m, scale)) == c * element
+            for m, c in index.terms.items()
+        ):
+            return Use(scale, element)
+    return None
+
+
+def _holds_only(part: Index, use: Use, index: Polynomial) -> bool:
+    """True if the part of an offset with the scale of an index is made of that index alone."""
+    return all(
+        monomial in index.terms
+        and coefficient * part.element == index.terms[monomial] * use.element
+        for monomial, coefficient in part.terms.terms.items()
+    )
+
+
+def core_of(index: Polynomial) -> Polynomial:
+    """The terms of an index that are the same for all threads of a CTA: where its tile starts."""
+    atoms = index.table.atoms
+    kept = {m: c for m, c in index.terms.items() if not any(atoms[n].depends & LANES for n in m)}
+    return Polynomial(index.table, kept)
+
+
+def lanes_of(index: Polynomial) -> Polynomial:
+    """The terms of an index that differ between the threads of a CTA."""
+    return index - core_of(index)
+
+
+def reduced(poly: Polynomial) -> Polynomial:
+    """The varying and fixed terms without their common divisor; the constant is left out."""
+    unit = poly.gcd() or 1
+    return Polynomial(poly.table, {m: c // unit for m, c in poly.terms.items() if m})
+
+
+def same_rounds(poly: Polynomial) -> Polynomial:
+    """The polynomial with the iterations of loops counted alike: two loops that go over one array
+    in the same steps have the same index then."""
+    rounds = sorted((a for a in poly.atoms() if a.kind == "index"), key=lambda atom: atom.number)
+    if not rounds:
+        return poly
+    table = poly.table
+    names = {
+        atom: table.plain(table.atom("index", (f"any{at}",), 0)) for at, atom in enumerate(rounds)
+    }
+    return poly.substitute(names)
+
+
+def is_tiled(index: Polynomial) -> bool:
+    """True for lanes beside a start that varies over the grid or over the rounds of a loop."""
+    core = varying_part(core_of(index))
+    return bool(core.terms) and bool(lanes_of(index).terms)
+
+
+def _clamped(atom: Atom) -> Confined | None:
+    """`min(index, limit)`."""
+    for index, limit in (atom.data, atom.data[::-1]):
+        varying = varying_part(index)
+        if varying.terms and not varying_part(limit).terms and not limit.is_constant:
+            return Confined(varying, limit, "clamps")
+    return None
 
 
 def wrapped_index(atom: Atom) -> tuple[Polynomial, Polynomial] | None:

@@ -18,6 +18,12 @@ Monomial: TypeAlias = tuple[int, ...]
 
 _LONGEST_TEXT: Final = 400
 """Characters that an atom is spelled with; a longer one is named by its number."""
+LANES: Final = 1
+CTAS: Final = 2
+ROUNDS: Final = 4
+"""What an atom can depend on: bits of the thread's number, the CTA's, a loop's iteration."""
+_DEPENDS: Final = {"bit": LANES, "ctaid": CTAS, "index": ROUNDS}
+
 INFINITY: Final = 1 << 200
 """Stands for no bound. Arithmetic on it stays beyond every bound that a program can reach."""
 
@@ -43,9 +49,11 @@ class Atom:
 
     `low` and `high` bound it (inclusive). `block` is where it is computed, -1 if it is the same
     wherever it stands. `inner` numbers the atoms that it is made of, at any depth, itself last.
+    `depends` says by which of `LANES`, `CTAS` and `ROUNDS` it varies as far as its own polynomials
+    tell.
     """
 
-    __slots__ = ("_text", "block", "data", "high", "inner", "kind", "low", "number")
+    __slots__ = ("_text", "block", "data", "depends", "high", "inner", "kind", "low", "number")
 
     def __init__(
         self,
@@ -65,6 +73,10 @@ class Atom:
         self.block = block
         self.inner = inner
         self._text = ""
+        self.depends = _DEPENDS.get(kind, 0)
+        for part in data:
+            if isinstance(part, Polynomial):
+                self.depends |= part.depends
 
     def __repr__(self) -> str:
         if not self._text:
@@ -174,6 +186,15 @@ class Polynomial:
                 if number not in found:
                     found.update(atoms[number].inner)
         return [atoms[number] for number in sorted(found)]
+
+    @property
+    def depends(self) -> int:
+        """By which of `LANES`, `CTAS` and `ROUNDS` it varies."""
+        atoms, found = self.table.atoms, 0
+        for monomial in self.terms:
+            for number in monomial:
+                found |= atoms[number].depends
+        return found
 
     def coefficient(self, atom: Atom) -> int:
         """The coefficient of the atom alone, 0 if it occurs only in products."""
