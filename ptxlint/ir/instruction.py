@@ -136,8 +136,12 @@ class Instr:
 
     @property
     def guard(self) -> Register | None:
-        """The guard predicate's register, or None. `shape.guard` tells `@` from `@!`."""
-        return self.args[0] if self.shape.guard else None  # type: ignore[return-value]
+        """The guard predicate's register, or None. `shape.guard` tells `@` from `@!`.
+
+        None, too, where a faulty text has something else than a register after the `@`.
+        """
+        guard = self.args[0] if self.shape.guard else None
+        return guard if isinstance(guard, Register) else None
 
     @property
     def may_define(self) -> bool:

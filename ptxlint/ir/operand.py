@@ -122,12 +122,14 @@ class Vector(NamedTuple):
 class Address(NamedTuple):
     """`[base + offset]`; `offset` in bytes. `rest` holds tensor coordinates and the like.
 
-    `base` is a register, symbol, immediate or expression.
+    `base` is a register, symbol, immediate or expression. `unified` is the attribute behind the
+    bracket, `[a].unified` (PTX ISA, "ld"): the address is the same for all threads of a warp.
     """
 
     base: Operand
     offset: int
     rest: tuple[Operand, ...] = ()
+    unified: bool = False
 
 
 class Indexed(NamedTuple):

@@ -13,6 +13,7 @@ from ptxlint.ir.fragments import fragment_length
 from ptxlint.ir.instruction import Pattern, Shape
 from ptxlint.ir.opcodes import OperandSpec, spaces_of
 from ptxlint.ir.operand import Atom, Immediate, Label, Register, SpecialRegister
+from ptxlint.ir.pattern import UNIFIED
 
 
 class Fault(NamedTuple):
@@ -31,6 +32,8 @@ _SINKS = frozenset({"atom", "setp", "lop3", "match", "mbarrier", "elect", "call"
 """Opcodes whose only result may be thrown away with `_`."""
 _SCALARS_ONLY = frozenset({"int", "float", "compare", "logic"})
 _GENERIC = frozenset({"ld", "ldu", "st", "atom", "red"})
+_UNIFIED = frozenset({"ld", "ldu", "atom"})
+"""What takes `[a].unified`, with a global or generic address (measured)."""
 _ADDRESSED = frozenset({"global", "shared", "local", "const", "param"})
 _VECTOR_SPECIALS = frozenset({"%tid", "%ntid", "%ctaid", "%nctaid"})
 _NARROW_SPECIALS = _VECTOR_SPECIALS | {"%laneid", "%warpid", "%smid", "%clock"}
@@ -68,6 +71,11 @@ def faults(shape: Shape, slots: Descriptions) -> list[Fault]:
         found.append(Fault(-1, "type", "the guard is no register", "guard by a .pred register"))
     elif shape.guard and slots[0] != "pred" and slots[0][0] not in "%#?":
         found.append(Fault(-1, "type", f"the guard is a .{slots[0]} register, not a .pred one"))
+    found += [
+        Fault(at, "syntax", "`{}` stands where a value is needed", "only arrays start as `{}`")
+        for at, pattern in enumerate(shape.patterns)
+        if _has_empty(pattern)
+    ]
     form = shape.form
     if form is None or not shape.row.known:
         return found
@@ -76,6 +84,10 @@ def faults(shape: Shape, slots: Descriptions) -> list[Fault]:
         if fault is not None:
             found.append(Fault(at, *fault))
     return found
+
+
+def _has_empty(pattern: Pattern) -> bool:
+    return pattern == ("v",) or any(isinstance(p, tuple) and _has_empty(p) for p in pattern)
 
 
 _Verdict = tuple[str, str] | tuple[str, str, str] | None
@@ -463,6 +475,10 @@ def _check_label(pattern: Pattern, slots: Descriptions) -> _Verdict:
 def _check_address(
     shape: Shape, spec: OperandSpec, pattern: Pattern, slots: Descriptions
 ) -> _Verdict:
+    if pattern[-1] == UNIFIED:
+        if shape.opcode not in _UNIFIED or _named_space(spec, shape) not in ("", "global"):
+            return "operand", f"`.unified` cannot stand behind an address of `{shape.opcode}` here"
+        pattern = pattern[:-1]
     if len(pattern) > 2 and pattern[0] == "a":
         return None
     base, steps = pattern[1], []

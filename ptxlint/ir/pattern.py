@@ -13,7 +13,7 @@ it is:
 `("t", type, p)`            cast `(.s64) p`
 `("v", p, …)`               vector `{…}`
 `("r", i, n)`               vector of the n numbers in the slots from i on
-`("a", p, …)`               address `[base, rest…]`
+`("a", p, …)`               address `[base, rest…]`, `("l", ".unified")` last if that follows
 `("i", p, q)`               `p[q]`
 `("f", p, q)`               `p(q)`, as in `generic(sym)`
 `("(", p, …)`               parenthesised list
@@ -43,6 +43,8 @@ from ptxlint.ir.operand import (
 )
 
 _SINK = Sink()
+UNIFIED = ("l", ".unified")
+"""The last part of the pattern of `[a].unified`."""
 
 
 def instantiate(pattern: Pattern, args: tuple[Atom, ...]) -> Operand:
@@ -84,7 +86,9 @@ def _select(atom: Atom, selector: str) -> Operand:
 
 def _address(pattern: Pattern, args: tuple[Atom, ...]) -> Address:
     base = instantiate(pattern[1], args)
-    rest = tuple(instantiate(p, args) for p in pattern[2:])
+    unified = pattern[-1] == UNIFIED
+    last = len(pattern) - unified
+    rest = tuple(instantiate(p, args) for p in pattern[2:last]) if last > 2 else ()
     offset = 0
     # `[r+4-8]` nests as a sum: peel constant terms off until the base is left.
     while isinstance(base, Expr) and base.operator in "+-" and len(base.operands) == 2:
@@ -94,7 +98,7 @@ def _address(pattern: Pattern, args: tuple[Atom, ...]) -> Address:
             break
         offset += constant if base.operator == "+" else -constant
         base = left
-    return Address(base, offset, rest)
+    return Address(base, offset, rest, unified)
 
 
 def _unary(operator: str, operand: Operand) -> Operand:

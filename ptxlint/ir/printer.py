@@ -216,7 +216,8 @@ def format_operand(operand: Operand) -> str:
 
 def _address(address: Address) -> str:
     base = format_operand(address.base) + (f"+{address.offset}" if address.offset else "")
-    return "[" + ", ".join((base, *map(format_operand, address.rest))) + "]"
+    inside = ", ".join((base, *map(format_operand, address.rest)))
+    return f"[{inside}]" + (".unified" if address.unified else "")
 
 
 def _expression(expr: Expr) -> str:

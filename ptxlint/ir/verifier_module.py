@@ -174,6 +174,8 @@ def _initialiser_fault(variable: Variable, value: Operand, dims: tuple[int | Non
         if not isinstance(value, Vector):
             return "an array is initialised with `{…}`"
         extent = dims[0] if dims else variable.vector
+        if not value.elements and (not dims or not extent):
+            return "`{}` stands where the number of elements is not known"
         if extent is not None and len(value.elements) > extent:
             return f"{len(value.elements)} values for {extent} elements"
         if not dims:

@@ -155,6 +155,11 @@ def test_g07_addresses() -> None:
     assert isinstance(addresses[3], Address)
     assert isinstance(addresses[3].base, Immediate)
     assert addresses[4] == Address(Symbol("out", "param"), 0)
+    unified = [i for i in kernel("g07_addresses").instrs if "unified" in repr(i)]
+    assert [i.opcode for i in unified] == ["ld", "ld", "atom"]
+    assert all(any(isinstance(o, Address) and o.unified for o in i.operands) for i in unified)
+    assert repr(unified[1]) == "ld.global.v2.u32 {%r7, %r8}, [%rd4+8].unified;"
+    assert not any(isinstance(a, Address) and a.unified for a in addresses)
     tensor = next(i for i in kernel("g07_addresses").instrs if i.shape.has("tensor"))
     source = tensor.operands[1]
     assert isinstance(source, Address)
@@ -204,6 +209,10 @@ def test_g10_initialisers_and_linkage() -> None:
     assert module.variables["dyn"].dims == (None,)
     assert module.variables["dyn"].size is None
     assert module.variables["quads"].size == 64
+    assert module.variables["zeros"].initializer == Vector(())
+    rows = module.variables["rows"].initializer
+    assert isinstance(rows, Vector)
+    assert rows.elements[0] == Vector(())
 
 
 def test_g11_directives() -> None:

@@ -68,3 +68,9 @@ def test_a_hopeless_module_is_not_analysed() -> None:
 def test_a_special_register_as_guard() -> None:
     text = HEAD + "@%is_explicit_cluster mov.u32 %r2, 1;" + TAIL
     assert "INTERNAL" not in [f.rule for f in check(SourceText(text, "k.ptx")).findings]
+
+
+def test_what_is_no_register_is_no_guard() -> None:
+    text = ".version 8.0\n.target sm_80\n.entry k()\n{\n.reg .b32 %r<3>;\nmark:\n"
+    module = parse(text + "@mark add.s32 %r1, %r2, 1;\n@gone add.s32 %r1, %r2, 1;\nret;\n}\n")
+    assert [i.guard for i in module.functions[0].instrs] == [None, None, None]

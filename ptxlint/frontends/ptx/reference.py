@@ -174,6 +174,13 @@ class _ToStatements(Transformer):  # type: ignore[type-arg]
         self._nested += 1
         return ("a", *children)
 
+    def unified(self, children: list[Any]) -> Payload:
+        self._nested += 1
+        return ("a", *children[:-1], ("l", ".unified"))
+
+    def empty(self, children: list[Any]) -> Payload:
+        return ("v",)
+
     def group(self, children: list[Any]) -> Payload:
         self._nested += 1
         return ("(", *(c for c in children if c is not None))
