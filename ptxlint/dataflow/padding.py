@@ -19,6 +19,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 from ptxlint.dataflow import floats
 from ptxlint.dataflow.floats import FORMATS, AbstractFloat
 from ptxlint.dataflow.guards import ALWAYS, Conjunct, Conjunction, Guards, GuardsAnalysis
+from ptxlint.dataflow.joins import Joins, JoinsAnalysis
 from ptxlint.dataflow.padding_reach import Reach
 from ptxlint.dataflow.padding_values import (
     ANY_INDEX,
@@ -31,6 +32,7 @@ from ptxlint.dataflow.padding_values import (
     as_float,
     conjunct_bits,
     is_finite_word,
+    varies,
 )
 from ptxlint.dataflow.polynomial import Polynomial
 from ptxlint.dataflow.reductions import Leaf, Reduction, Reductions, ReductionsAnalysis
@@ -117,12 +119,11 @@ class Padding:
         self.uniformity: Uniformity = facts.get(UniformityAnalysis)
         self.reductions: Reductions = facts.get(ReductionsAnalysis)
         default = 50_000 + _BUDGET_PER_INSTRUCTION * len(facts.function.instrs)
+        self._joins: Joins = facts.get(JoinsAnalysis)
         self.steps = [default if budget is None else budget]
         """Steps that are left, shared with the evaluators."""
         self.sites: list[Site] = []
         self.verdicts: list[LoadVerdict] = []
-        self._by_value: dict[int, int] = {}
-        self._touch: dict[int, int] = {}
         self._conjuncts: dict[int, dict[Conjunct, list[Site]]] = {}
         self._evaluators: dict[tuple[Any, ...], Evaluator] = {}
         self._bits: dict[Conjunct, int] = {}
@@ -136,6 +137,7 @@ class Padding:
             self._reach = Reach(facts, self.reductions)
             self._dependences = Dependences(self.ssa, self.uniformity, self.reductions)
             self._shared_is_finite = self._reach.is_without_infinities or self._stores_finite()
+            self._marks = self._spread()
             self._judge()
 
     def _stores_finite(self) -> bool:
@@ -163,15 +165,11 @@ class Padding:
                 guard = self.guards.own(instr)
                 for value in ssa.def_values[instr.index]:
                     if guard and ssa.kind[value] == MERGE:
-                        self._add(Site(instr, value, guard, ssa.old(value)))
+                        self.sites.append(Site(instr, value, guard, ssa.old(value)))
             elif instr.opcode == "cp" and _is_copy(instr):
                 guard = self.guards.own(instr)
                 if guard:
                     self.sites.append(Site(instr, -1, guard, None))
-
-    def _add(self, site: Site) -> None:
-        self._by_value[site.value] = len(self.sites)
-        self.sites.append(site)
 
     def _groups(self) -> Iterator[list[Site]]:
         """The sites of one load of the source together."""
@@ -186,11 +184,11 @@ class Padding:
     def _touching(self, roots: Iterable[int]) -> dict[Conjunct, list[Site]]:
         """The conjuncts of masked loads whose padding may show in a value.
 
-        The way back ends at memory, at what a whole CTA agrees on, and at loops' headers.
+        The way ends at memory and at what a whole CTA agrees on.
         """
         found = 0
         for root in roots:
-            found |= self._touching_mask(self.ssa.resolve(root))
+            found |= self._marks.get(self.ssa.resolve(root), 0)
         cached = self._conjuncts.get(found)
         if cached is None:
             cached = self._conjuncts[found] = {}
@@ -210,42 +208,38 @@ class Padding:
             found = self._orders[guard] = sorted(guard, key=repr)
         return found
 
-    def _touching_mask(self, wanted: int) -> int:
-        """The sites whose padding may show in a value, as bits."""
-        known = self._touch
-        stack = [wanted]
-        while stack:
-            value = stack[-1]
-            if value in known:
-                stack.pop()
-                continue
-            self.steps[0] -= 1
-            site, operands = self._before(value)
-            missing = [v for v in operands if v not in known]
-            if missing and self.steps[0] > 0:
-                stack += missing
-                continue
-            mask = site
-            for operand in operands:
-                mask |= known.get(operand, 0)
-            known[value] = mask
-        return known.get(wanted, 0)
+    def _spread(self) -> dict[int, int]:
+        """The sites whose padding may show in each value, as bits: also by way of predicates."""
+        marks = {site.value: 1 << at for at, site in enumerate(self.sites) if site.value >= 0}
+        work = list(marks)
+        waiting = set(work)
+        while work and self.steps[0] > 0:
+            value = work.pop()
+            waiting.discard(value)
+            mark = marks[value]
+            for target in self._behind(value):
+                self.steps[0] -= 1
+                if mark & ~marks.get(target, 0):
+                    marks[target] = marks.get(target, 0) | mark
+                    if target not in waiting:
+                        waiting.add(target)
+                        work.append(target)
+        return marks
 
-    def _before(self, value: int) -> tuple[int, list[int]]:
-        """The bit of a masked load that a value is, and the values that it is made of."""
+    def _behind(self, value: int) -> list[int]:
+        """The values that are computed from this one or selected by it."""
         ssa = self.ssa
-        if not self.uniformity.dependence(value) & ANY_INDEX:
-            return 0, []
-        operands: Iterable[int] = ssa.operands[value]
-        site = self._by_value.get(value)
-        bit = 0
-        if site is not None:
-            bit = 1 << site
-            operands = (ssa.old(value),)
-        elif self._reach.ends_way(value):
-            return 0, []
-        resolved = [ssa.resolve(v) for v in operands]
-        return bit, [v for v in resolved if ssa.register[v].type != "pred" and v != value]
+        found: list[int] = []
+        for user in ssa.users(value):
+            if user < 0:
+                found.append(~user)
+                continue
+            instr = self._facts.function.instrs[user]
+            found += ssa.def_values[user]
+            if instr.opcode == "bra" and instr.guard is not None:
+                found += self._joins.decided_by(instr)
+        depends = self.uniformity.dependence
+        return [v for v in found if depends(v) & ANY_INDEX and not self._reach.is_source(v)]
 
     # Judging ----------------------------------------------------------------------------------
     def _judge(self) -> None:
@@ -327,7 +321,7 @@ class Padding:
                 Hypothesis(false, known, bits), self.steps,
                 _SAMPLES[sample] if sample >= 0 else None,
                 DATA if data is None else Data(data),
-                self._shared_is_finite, self._dependences,
+                self._shared_is_finite, self._dependences, self._joins,
             )  # fmt: skip
         return found
 
@@ -353,14 +347,18 @@ class Padding:
         evaluator = self._evaluator(conjunct, known)
         if reduction.type not in FORMATS and reduction.type.removesuffix("x2") not in FORMATS:
             return self._integers(evaluator, reduction, leaf, conjunct, site)
+        comes = evaluator.comes(leaf.ways)
         found = self._leaf(evaluator, reduction, leaf)
-        if found is None or not found.touched:
+        if found is None or not (found.touched or comes.touched):
             return None
+        if comes.certain is False:
+            reason = f"no padding lane comes to this part of `{_name(reduction)}`"
+            return Pair(site, conjunct, reduction, None, PROVED, reason, leaf)
         value = found.number
         neutral = self._neutral(reduction, value)
         if neutral:
             return Pair(site, conjunct, reduction, value, PROVED, neutral, leaf)
-        status, reason = self._not_neutral(reduction, leaf, conjunct, known, value)
+        status, reason = self._not_neutral(reduction, leaf, conjunct, known, value, comes.certain)
         return Pair(site, conjunct, reduction, value, status, reason, leaf)
 
     def _integers(
@@ -413,10 +411,11 @@ class Padding:
         conjunct: Conjunct,
         known: Conjunction,
         value: AbstractFloat,
+        comes: bool | None,
     ) -> tuple[str, str]:
         """The verdict where the padding is not known to be neutral."""
         what = f"padding lanes may hold {_short(value)} when they reach `{_name(reduction)}`"
-        axis = self._axis(reduction, conjunct, known)
+        axis = self._axis(reduction, leaf, conjunct, known)
         if axis == _SAME:
             return PROVED, "the padding lies along an axis that is not combined"
         if axis == _UNCLEAR:
@@ -425,27 +424,31 @@ class Padding:
             return OPEN, f"{what}; whether a launch has such lanes is not known"
         if not self._reach.reaches_memory(reduction):
             return OPEN, f"{what}; the result shifts an exponent or does not reach memory"
+        if comes is None:
+            return OPEN, f"{what}; whether control comes that way is not known"
         for sample in range(len(_SAMPLES)):
             shown = self._certainly_wrong(reduction, leaf, conjunct, known, sample)
             if shown is not None:
                 return REFUTED, f"padding lanes hold {shown} when they reach `{_name(reduction)}`"
         return OPEN, what
 
-    def _axis(self, reduction: Reduction, conjunct: Conjunct, known: Conjunction) -> str:
+    def _axis(
+        self, reduction: Reduction, leaf: Leaf, conjunct: Conjunct, known: Conjunction
+    ) -> str:
         """Whether a conjunct tells apart what a reduction combines."""
         bits = self.bits(conjunct)
-        if bits & reduction.lanes and conjunct.polynomial is not None:
+        if bits & leaf.lanes and conjunct.polynomial is not None:
             return _DIFFERENT
-        if bits & reduction.lanes or (reduction.warps and bits & (ANY_INDEX & ~31)):
+        if bits & leaf.lanes or (leaf.handed and bits):
             return _UNCLEAR
         if self._reach.depends_on_loops(conjunct, reduction.loops):
             return _UNCLEAR
         if self._reach.is_exchanged_again(reduction):
             return _UNCLEAR
         evaluator = self._evaluator(conjunct, known)
-        for leaf in reduction.leaves:
-            found = self._leaf(evaluator, reduction, leaf)
-            if not leaf.init and (found is None or not found.touched):
+        for other in reduction.leaves:
+            found = self._leaf(evaluator, reduction, other)
+            if not other.init and (found is None or not found.touched):
                 return _UNCLEAR
         return _SAME
 
@@ -495,7 +498,7 @@ class Padding:
         leaf: Leaf,
     ) -> AbstractFloat | None:
         found = self._leaf(self._evaluator(false, known, sample, data), reduction, leaf)
-        if found is None or (false is not None and not found.touched):
+        if found is None:
             return None
         return found.number
 
@@ -504,7 +507,7 @@ class Padding:
         """Verdicts for ways that end in shared memory, in a contraction or in an unknown tree."""
         reach = self._reach
         values = [s.value for s in group if s.value >= 0]
-        ends = reach.ends(values)
+        ends = reach.ends(values, True)
         out: list[Pair] = []
         site = group[0]
         conjunct = self._ordered(site.guard)[0]
@@ -514,7 +517,7 @@ class Padding:
 
         for instr in ends.exchanges[:1]:
             note(OPEN, f"`{instr.opcode}` combines lanes in a way that is not recognised")
-        for _ in ends.carried[:1]:
+        for _ in self._carried_on(group, ends.carried)[:1]:
             note(OPEN, "a loop carries the padding on in a way that is not recognised")
         for _ in ends.atomics[:1]:
             if not ends.are_masked_atomics:
@@ -537,6 +540,17 @@ class Padding:
             elif into.combined:
                 note(OPEN, "the padding passes through shared memory in another layout")
         return out
+
+    def _carried_on(self, group: list[Site], phis: list[int]) -> list[int]:
+        """The phis whose loops change the guards of these loads from round to round.
+
+        Elsewhere a guard that is false is so in all rounds.
+        """
+        loops = self.reductions.loops
+        guards = {c for site in group for c in site.guard}
+        return [
+            phi for phi in phis if any(varies(c, loops, (self.ssa.phi_block[phi],)) for c in guards)
+        ]
 
     def _is_masked_again(self, group: list[Site]) -> bool:
         """True if what is made of a product is masked by the load's own bound before it is
@@ -569,7 +583,7 @@ class Padding:
             evaluator = Evaluator(
                 self.ssa, self.guards, self.uniformity, self.reductions,
                 Hypothesis(None, ALWAYS, masks.bits, masks.conjuncts), self.steps, None, DATA,
-                self._shared_is_finite, self._dependences,
+                self._shared_is_finite, self._dependences, self._joins,
             )  # fmt: skip
             self._neutral_under[family] = self._is_neutral_behind_products(evaluator)
         return self._neutral_under[family]

@@ -91,8 +91,14 @@ class Reach:
             return self.is_header(value)
         return kind == RESULT and self._instrs[self._ssa.instr[value]].opcode in _SOURCES
 
-    def ends(self, values: list[int]) -> Ends:
-        """Where the values go. Reductions end the way; so do memory, loops and contractions."""
+    def is_source(self, value: int) -> bool:
+        """True for what comes from memory, a contraction or a reduction of a whole warp."""
+        kind = self._ssa.kind[value]
+        return kind == RESULT and self._instrs[self._ssa.instr[value]].opcode in _SOURCES
+
+    def ends(self, values: list[int], round_loops: bool = False) -> Ends:
+        """Where the values go. Reductions end the way; so do memory and contractions, and loops
+        unless they are followed."""
         ssa = self._ssa
         out = Ends([], [], [], [], [], set(), [], [])
         work = list(values)
@@ -103,7 +109,7 @@ class Reach:
             new: list[int] = []
             for user in ssa.users(value):
                 if user < 0:
-                    new += self._carry(~user, out)
+                    new += self._carry(~user, out, round_loops)
                 elif user not in met:
                     new += self._meet(self._instrs[user], value, met, out)
             for found in new:
@@ -112,11 +118,11 @@ class Reach:
                     work.append(found)
         return out
 
-    def _carry(self, value: int, out: Ends) -> list[int]:
+    def _carry(self, value: int, out: Ends, round_loops: bool) -> list[int]:
         ssa = self._ssa
         if ssa.kind[value] == PHI and self.is_header(value) and ssa.resolve(value) == value:
             out.carried.append(value)
-            return []
+            return [value] if round_loops else []
         return [value]
 
     def _meet(self, instr: Instr, value: int, met: set[int], out: Ends) -> list[int]:

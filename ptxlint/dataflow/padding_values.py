@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from ptxlint.cfg.loops import LoopForest
 from ptxlint.dataflow import floats
 from ptxlint.dataflow.floats import (
     BF16,
@@ -24,6 +25,7 @@ from ptxlint.dataflow.floats import (
     Mode,
 )
 from ptxlint.dataflow.guards import Conjunct, Conjunction, Guards, implies
+from ptxlint.dataflow.joins import Joins
 from ptxlint.dataflow.lane_bits import LANE, WARP_BITS
 from ptxlint.dataflow.polynomial import Polynomial
 from ptxlint.dataflow.reductions import WHOLE, Node, Reductions, exchanged_lanes
@@ -80,6 +82,13 @@ class Found(NamedTuple):
 
     word: Word
     touched: int
+
+
+class Arrival(NamedTuple):
+    """Whether control comes some way (None: it may), and if the false conjunct has a say in it."""
+
+    certain: bool | None
+    touched: bool
 
 
 _NOWHERE: Final = 0
@@ -208,6 +217,8 @@ class Dependences:
             e.opcode == "redux" for e in reductions.exchanges
         )
         self._known: dict[int, int] = {}
+        self.of_index: dict[int, bool] = {}
+        """By predicate: whether it compares nothing but indices and sizes."""
 
     def of(self, value: int) -> int:
         """The bits of the linear thread index that a value may depend on."""
@@ -287,6 +298,84 @@ def is_finite_word(word: Word) -> bool:
     return isinstance(word, Data)
 
 
+def varies(conjunct: Conjunct, loops: LoopForest, headers: tuple[int, ...]) -> bool:
+    """True if a conjunct may change from one iteration of these loops to the next."""
+    if not headers:
+        return False
+    if conjunct.polynomial is not None:
+        return _polynomial_varies(conjunct.polynomial, loops, headers)
+    kind, *data = conjunct.key
+    if kind == "unsigned" or kind == "unequal":
+        parts = [p for p in data if isinstance(p, Polynomial)]
+        return any(_polynomial_varies(p, loops, headers) for p in parts)
+    return True
+
+
+def _polynomial_varies(poly: Polynomial, loops: LoopForest, headers: tuple[int, ...]) -> bool:
+    for atom in poly.atoms():
+        if atom.kind == "index" and atom.data[0] in headers:
+            return True
+        if atom.block >= 0 and any(_is_inside(loops, atom.block, h) for h in headers):
+            return True
+        parts = [p for p in atom.data if isinstance(p, Polynomial)]
+        if any(_polynomial_varies(p, loops, headers) for p in parts):
+            return True
+    return False
+
+
+def _is_inside(loops: LoopForest, block: int, header: int) -> bool:
+    loop = loops.with_header(header)
+    return loop is None or loops.contains(loop, block)
+
+
+_INDEX_KINDS: Final = frozenset({"bit", "ctaid", "nctaid", "ntid", "param", "symbol", "index"})
+
+
+def _is_of_index(conjunct: Conjunct) -> bool:
+    """True for a comparison of indices and sizes."""
+    if conjunct.polynomial is not None:
+        return _has_indices_only(conjunct.polynomial)
+    kind, *data = conjunct.key
+    if kind == "unsigned" or kind == "unequal":
+        return all(_has_indices_only(p) for p in data if isinstance(p, Polynomial))
+    return False
+
+
+def _has_indices_only(poly: Polynomial) -> bool:
+    for atom in poly.atoms():
+        parts = [p for p in atom.data if isinstance(p, Polynomial)]
+        if atom.kind in ("load", "opaque", "select"):
+            return False
+        if atom.kind not in _INDEX_KINDS and not parts:
+            return False
+        if not all(map(_has_indices_only, parts)):
+            return False
+    return True
+
+
+_ROUNDS: Final = 6
+"""So often the values that a loop carries are evaluated before they are given up."""
+
+
+def _widened(held: Word, found: Word) -> Word:
+    """A word that grew from one round to the next, with bounds that growth does not move."""
+    if type(held) is tuple and type(found) is tuple:
+        (a, b), (c, d) = halves(held, 32), halves(found, 32)
+        return (a if a == c else _widened(a, c)), (b if b == d else _widened(b, d))
+    if not isinstance(found, Number):
+        return found
+    old = as_float(held, found.form)
+    value, largest = found.value, found.form.largest
+    if not value.finite:
+        return found
+    lo, hi = value.lo, value.hi
+    if not old.finite or lo < old.lo:
+        lo = 0.0 if lo >= 0.0 else -largest
+    if not old.finite or hi > old.hi:
+        hi = 0.0 if hi <= 0.0 else largest
+    return Number(found.form, floats.AbstractFloat(lo, hi, value.ninf, value.pinf, value.nan))
+
+
 class Evaluator:
     """Values under one hypothesis. `steps` counts the values evaluated by all that share it.
 
@@ -306,6 +395,7 @@ class Evaluator:
         data: Data = DATA,
         shared_is_finite: bool = False,
         dependences: Dependences | None = None,
+        joins: Joins | None = None,
     ) -> None:
         self.ssa = ssa
         self._guards = guards
@@ -319,9 +409,51 @@ class Evaluator:
         self._shared = DATA if shared_is_finite else UNKNOWN
         self._memo: dict[int, Found] = {}
         self._truths: dict[int, tuple[bool | None, bool]] = {}
+        self._joins = joins
+        self._carried: dict[int, Found] = {}
+        """What loops' headers are taken to hold, by phi."""
+        self._uniformity = uniformity
+        self._constant: dict[int, Evaluator] = {}
+        """By loop header: the evaluator for what holds in all iterations."""
+        self._family: dict[Hypothesis, Evaluator] = {hypothesis: self}
 
     def of(self, value: int) -> Found:
-        """The word that a value holds."""
+        """The word that a value holds.
+
+        What a loop carries is first taken to be what comes in, and then widened until each round
+        keeps it.
+        """
+        known = len(self._memo)
+        settled = len(self._carried)
+        found = self._run(value)
+        rounds = 0
+        while self._widen(settled, rounds):
+            rounds += 1
+            for stale in list(self._memo)[known:]:
+                del self._memo[stale]
+            found = self._run(value)
+        return found
+
+    def _widen(self, settled: int, round_number: int) -> bool:
+        """Let newly met headers hold what their loops bring; True if one did not yet."""
+        at = settled
+        changed = False
+        while at < len(self._carried):
+            phi = list(self._carried)[at]
+            at += 1
+            held = self._carried[phi]
+            found = self._joined([held, *(self._run(v) for v in self.ssa.operands[phi])])
+            if round_number and found.word != held.word:
+                found = Found(_widened(held.word, found.word), found.touched)
+            if round_number >= _ROUNDS and found != held:
+                found = Found(UNKNOWN, _EVERYWHERE)
+            if found != held:
+                self._carried[phi] = found
+                changed = True
+        return changed
+
+    def _run(self, value: int) -> Found:
+        """The word of a value with what is taken for granted of loops."""
         stack = [self.ssa.resolve(value)]
         memo = self._memo
         while stack:
@@ -348,6 +480,32 @@ class Evaluator:
         found = self.of(node.value)
         return found if node.part == WHOLE else _half(found, node.part, width * 2)
 
+    def comes(self, ways: tuple[tuple[int, int], ...]) -> Arrival:
+        """Whether control comes through these arms of joins."""
+        certain: bool | None = True
+        touched = False
+        for block, at in ways:
+            region = None if self._joins is None else self._joins.region(block)
+            if region is None or self._joins is None:
+                certain = None
+                continue
+            undecided = False
+            for branch in region.branches.values():
+                if self._is_missing(branch.predicate):
+                    self.of(branch.predicate)
+                truth, by_false = self._outcome(branch.predicate)
+                of_data = self._is_of_data(branch.predicate)
+                touched = touched or (by_false and of_data)
+                # A branch that compares sizes is the launch's to take.
+                if truth is None and (of_data or not self.is_uniform(branch.predicate)):
+                    undecided = True
+            arms = self._joins.open_arms(block, lambda predicate: self._outcome(predicate)[0])
+            if not arms[at]:
+                return Arrival(False, touched)
+            if undecided and sum(arms) > 1:
+                certain = None
+        return Arrival(certain, touched)
+
     def product(self, instr: Instr, part: int, form: Format) -> tuple[AbstractFloat, bool]:
         """The product that an `fma` adds."""
         values = [self._source(instr, o) for o in instr.operands[1:3]]
@@ -370,12 +528,12 @@ class Evaluator:
         kind = ssa.kind[value]
         resolve = ssa.resolve
         if kind == PHI:
-            if self._is_header(value):
-                return ()
-            return tuple(resolve(v) for v in ssa.operands[value])
+            return self._phi_needs(value)
         if kind == MERGE:
             predicate, if_true, if_false = ssa.operands[value]
-            truth, _ = self._truth(predicate)
+            if self._is_missing(predicate):
+                return (resolve(predicate),)
+            truth, _ = self._outcome(predicate)
             if truth is None:
                 return resolve(if_true), resolve(if_false)
             return (resolve(if_true if truth else if_false),)
@@ -386,7 +544,61 @@ class Evaluator:
             return ()
         if instr.opcode == "selp":
             return self._selected(instr)
-        return tuple(resolve(v) for v in ssa.use_values[instr.index] if self._is_data(v))
+        is_test = not self._is_data(value)
+        if is_test and (self._truth(value)[0] is not None or not self._is_of_data(value)):
+            return ()
+        uses = ssa.use_values[instr.index]
+        return tuple(resolve(v) for v in uses if is_test or self._is_data(v))
+
+    def _phi_needs(self, phi: int) -> tuple[int, ...]:
+        """The arms that may come in, or first the predicates that decide it."""
+        resolve = self.ssa.resolve
+        if self._is_header(phi):
+            if self.is_uniform(phi) or self._without_varying(phi) is not self:
+                return ()
+            return tuple(map(resolve, self._from_outside(phi)))
+        region = None if self._joins is None else self._joins.region(self.ssa.phi_block[phi])
+        if region is not None:
+            missing = [b.predicate for b in region.branches.values()]
+            missing = [p for p in missing if self._is_missing(p)]
+            if missing:
+                return tuple(map(resolve, missing))
+        return tuple(map(resolve, self._arms(phi)))
+
+    def _arms(self, phi: int) -> list[int]:
+        """The operands of a join that control may come with."""
+        operands = self.ssa.operands[phi]
+        if self._joins is None:
+            return list(operands)
+        block = self.ssa.phi_block[phi]
+        arms = self._joins.open_arms(block, lambda predicate: self._outcome(predicate)[0])
+        return [v for v, is_open in zip(operands, arms, strict=True) if is_open]
+
+    def _is_missing(self, predicate: int) -> bool:
+        """True for a predicate that data decide and that is not evaluated yet."""
+        if self._truth(predicate)[0] is not None:
+            return False
+        return self.ssa.resolve(predicate) not in self._memo and self._is_of_data(predicate)
+
+    def _is_of_data(self, predicate: int) -> bool:
+        """True unless a predicate compares nothing but indices and sizes."""
+        known = self._dependences.of_index
+        found = known.get(predicate)
+        if found is None:
+            needed = self._guards.of_predicate(predicate, True)
+            found = known[predicate] = not needed or all(_is_of_index(c) for c in needed)
+        return not found
+
+    def _outcome(self, predicate: int) -> tuple[bool | None, bool]:
+        """Whether a predicate holds, by guards or by data, and if the false conjunct has a say."""
+        truth, by_false = self._truth(predicate)
+        if truth is not None:
+            return truth, by_false
+        found = self._memo.get(self.ssa.resolve(predicate))
+        if found is None:
+            return None, False
+        word = found.word
+        return (bool(word) if isinstance(word, int) else None), bool(found.touched)
 
     def _is_data(self, value: int) -> bool:
         return self.ssa.register[value].type != "pred"
@@ -395,7 +607,10 @@ class Evaluator:
         predicate = instr.operands[3]
         truth: bool | None = None
         if isinstance(predicate, Register):
-            truth, _ = self._truth(self._guards.symbolic.value_read(instr, predicate))
+            value = self._guards.symbolic.value_read(instr, predicate)
+            if self._is_missing(value):
+                return (self.ssa.resolve(value),)
+            truth, _ = self._outcome(value)
         arms = instr.operands[1:3] if truth is None else (instr.operands[1 if truth else 2],)
         found = [self._reductions.read(instr, o) for o in arms]
         return tuple(v for v in found if v is not None)
@@ -433,8 +648,8 @@ class Evaluator:
         uniform = self.is_uniform(value)
         if kind == PHI:
             if self._is_header(value):
-                return Found(self._statistic(value) if uniform else UNKNOWN, _NOWHERE)
-            return self._joined([self._memo[ssa.resolve(v)] for v in ssa.operands[value]])
+                return self._header(value, uniform)
+            return self._entered(value)
         if kind == MERGE:
             return self._merged(ssa.operands[value])
         if kind != RESULT:
@@ -442,6 +657,8 @@ class Evaluator:
         instr = self._instrs[ssa.instr[value]]
         if self._is_source(instr, value):
             return Found(self._read_source(instr, value, uniform), _NOWHERE)
+        if not self._is_data(value):
+            return self._tested(instr, value)
         found = self._transfer(instr, value)
         if uniform and self._samples is None and isinstance(found.word, Number):
             number = found.word
@@ -450,6 +667,80 @@ class Evaluator:
                 return Found(Number(number.form, settled), found.touched)
         if uniform and isinstance(found.word, Unknown):
             return Found(self._statistic(value), found.touched)
+        return found
+
+    def _entered(self, phi: int) -> Found:
+        """A join: what may come in."""
+        found = self._joined([self._memo[self.ssa.resolve(v)] for v in self._arms(phi)])
+        region = None if self._joins is None else self._joins.region(self.ssa.phi_block[phi])
+        if region is None or found.touched == _EVERYWHERE:
+            return found
+        predicates = [b.predicate for b in region.branches.values()]
+        if any(self._outcome(p)[1] for p in predicates if self._is_of_data(p)):
+            return Found(found.word, _EVERYWHERE)
+        return found
+
+    def _header(self, phi: int, uniform: bool) -> Found:
+        """What a loop carries."""
+        if uniform:
+            return Found(self._statistic(phi), _NOWHERE)
+        if self._reductions.loops.with_header(self.ssa.phi_block[phi]) is None:
+            return Found(UNKNOWN, _NOWHERE)
+        held = self._carried.get(phi)
+        if held is not None:
+            return held
+        outer = self._without_varying(phi)
+        if outer is not self:
+            return Found(outer.of(phi).word, _NOWHERE)
+        outside = [self._memo[self.ssa.resolve(v)] for v in self._from_outside(phi)]
+        found = self._joined(outside) if outside else Found(UNKNOWN, _EVERYWHERE)
+        self._carried[phi] = found
+        return found
+
+    def _from_outside(self, phi: int) -> list[int]:
+        """The operands of a loop's header that come into the loop."""
+        block = self.ssa.phi_block[phi]
+        loops = self._reductions.loops
+        loop = loops.with_header(block)
+        if loop is None:
+            return []
+        pairs = zip(self.ssa.operands[phi], self.ssa.phi_sources(block), strict=True)
+        return [v for v, source in pairs if source < 0 or not loops.contains(loop, source)]
+
+    def _without_varying(self, phi: int) -> Evaluator:
+        """This evaluator, or one whose hypothesis holds in all iterations of the phi's loop.
+
+        What is false or known in one iteration says nothing of those before it.
+        """
+        loop = self._reductions.loops.with_header(self.ssa.phi_block[phi])
+        if loop is None:
+            return self
+        found = self._constant.get(loop.header)
+        if found is None:
+            found = self._constant[loop.header] = self._find_constant(loop.header)
+        return found
+
+    def _find_constant(self, header: int) -> Evaluator:
+        false, known, bits, falsified = self.hypothesis
+        loops = self._reductions.loops
+        if false is not None and varies(false, loops, (header,)):
+            false, bits = None, 0
+        hypothesis = Hypothesis(
+            false,
+            frozenset(c for c in known if not varies(c, loops, (header,))),
+            bits,
+            frozenset(c for c in falsified if not varies(c, loops, (header,))),
+        )
+        if hypothesis == self.hypothesis:
+            return self
+        found = self._family.get(hypothesis)
+        if found is None:
+            found = self._family[hypothesis] = Evaluator(
+                self.ssa, self._guards, self._uniformity, self._reductions, hypothesis,
+                self._steps, self._samples, self._data, False, self._dependences, self._joins,
+            )  # fmt: skip
+            found._shared = self._shared
+            found._family = self._family
         return found
 
     def _joined(self, found: list[Found]) -> Found:
@@ -463,10 +754,11 @@ class Evaluator:
 
     def _merged(self, operands: tuple[int, ...]) -> Found:
         predicate, if_true, if_false = operands
-        truth, by_false = self._truth(predicate)
+        truth, by_false = self._outcome(predicate)
         memo, resolve = self._memo, self.ssa.resolve
         if truth is None:
-            return self._joined([memo[resolve(if_true)], memo[resolve(if_false)]])
+            both = self._joined([memo[resolve(if_true)], memo[resolve(if_false)]])
+            return Found(both.word, _EVERYWHERE) if by_false else both
         found = memo[resolve(if_true if truth else if_false)]
         return Found(found.word, _EVERYWHERE if by_false else found.touched)
 
@@ -564,14 +856,63 @@ class Evaluator:
             return Found(self._float(instr, FORMATS[kind], [s.word for s in sources]), touched)
         return _integer(instr, sources)
 
+    def _tested(self, instr: Instr, value: int) -> Found:
+        """A predicate: 1, 0 or unknown."""
+        truth, by_false = self._truth(value)
+        if truth is not None:
+            return Found(int(truth), _EVERYWHERE if by_false else _NOWHERE)
+        if not self._is_of_data(value):
+            return Found(UNKNOWN, _NOWHERE)
+        if instr.opcode == "setp":
+            return self._compared(instr, value)
+        sources = [self._source(instr, o) for o in instr.operands[1:]]
+        touched = _everywhere(sources)
+        words = [s.word for s in sources]
+        rule = _LOGIC.get(instr.opcode)
+        known = [w for w in words if isinstance(w, int)]
+        if rule is None or not words:
+            return Found(UNKNOWN, touched)
+        if len(known) == len(words):
+            return Found(rule(*known) & 1, touched)
+        # One known operand may decide.
+        decides = {"and": 0, "or": 1}.get(instr.opcode)
+        return Found(decides if decides in known and decides is not None else UNKNOWN, touched)
+
+    def _compared(self, instr: Instr, value: int) -> Found:
+        """`setp`: of numbers, or of integers that are known."""
+        shape = instr.shape
+        first, second = (self._source(instr, o) for o in instr.operands[1:3])
+        touched = _everywhere((first, second))
+        relation = shape.modifiers[0]
+        truth: bool | None = None
+        if shape.type in FORMATS:
+            form = FORMATS[shape.type]
+            mode = Mode(form, True, shape.has("ftz"))
+            a, b = (floats.flushed(as_float(f.word, form), mode) for f in (first, second))
+            truth = floats.compare(relation, a, b)
+        elif isinstance(first.word, int) and isinstance(second.word, int):
+            truth = _integers_compared(relation, shape.type, first.word, second.word)
+        if len(instr.operands) == 4:
+            other = self._source(instr, instr.operands[3])
+            touched = _everywhere((first, second, other))
+            operator = next((m for m in ("and", "or", "xor") if shape.has(m)), "")
+            given = bool(other.word) if isinstance(other.word, int) else None
+            truth = _combined(operator, truth, given)
+            if self.ssa.result[value]:
+                truth = None
+        elif self.ssa.result[value] and truth is not None:
+            truth = not truth
+        return Found(UNKNOWN if truth is None else int(truth), touched)
+
     def _select(self, instr: Instr) -> Found:
         predicate = instr.operands[3]
         truth, by_false = None, False
         if isinstance(predicate, Register):
             value = self._guards.symbolic.value_read(instr, predicate)
-            truth, by_false = self._truth(value)
+            truth, by_false = self._outcome(value)
         if truth is None:
-            return self._joined([self._source(instr, o) for o in instr.operands[1:3]])
+            both = self._joined([self._source(instr, o) for o in instr.operands[1:3]])
+            return Found(both.word, _EVERYWHERE) if by_false else both
         found = self._source(instr, instr.operands[1 if truth else 2])
         return Found(found.word, _EVERYWHERE if by_false else found.touched)
 
@@ -620,6 +961,39 @@ class Evaluator:
         if divisor is None or self._samples is not None or not self.is_uniform(divisor):
             return False
         return values[-1].is_finite and not values[-1].is_zero and values[0].is_finite
+
+
+_LOGIC: Final[dict[str, Callable[..., int]]] = {
+    "mov": lambda a: a,
+    "not": lambda a: ~a,
+    "and": lambda a, b: a & b,
+    "or": lambda a, b: a | b,
+    "xor": lambda a, b: a ^ b,
+}
+
+
+def _combined(operator: str, truth: bool | None, given: bool | None) -> bool | None:
+    """The truth of a comparison combined with another predicate."""
+    if operator == "and":
+        if truth is False or given is False:
+            return False
+        return None if truth is None or given is None else True
+    if operator == "or":
+        if truth or given:
+            return True
+        return None if truth is None or given is None else False
+    return None if truth is None or given is None or not operator else truth != given
+
+
+def _integers_compared(relation: str, kind: str, a: int, b: int) -> bool | None:
+    """What `setp` gives for two known integers of a type."""
+    bits = BITS.get(kind, 32)
+    a, b = a & (1 << bits) - 1, b & (1 << bits) - 1
+    if kind.startswith("s"):
+        a, b = (x - (1 << bits) if x >> (bits - 1) else x for x in (a, b))
+    relation = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}.get(relation, relation)
+    found = {"eq": a == b, "ne": a != b, "lt": a < b, "le": a <= b, "gt": a > b, "ge": a >= b}
+    return found.get(relation)
 
 
 _Rule = Callable[[Instr, list[AbstractFloat], Mode, bool], AbstractFloat]

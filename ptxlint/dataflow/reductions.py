@@ -42,12 +42,18 @@ class Node(NamedTuple):
 class Leaf(NamedTuple):
     """What goes into a reduction: a node, or the product of the `fma` at `product`.
 
-    `init` is true for what an accumulator holds before its loop.
+    `init` is true for what an accumulator holds before its loop. `ways` are the joins that it comes
+    through, each with the number of the operand. `lanes` are the bits of the lane number over which
+    the leaf is combined before it is `handed` over through shared memory, if it is: behind that
+    it lies in another lane.
     """
 
     node: Node
     product: Instr | None = None
     init: bool = False
+    ways: tuple[tuple[int, int], ...] = ()
+    lanes: int = 0
+    handed: bool = False
 
 
 class Reduction(NamedTuple):
@@ -407,6 +413,17 @@ class Reductions:
         return [Node(v, part) for v in known for part in (0, 1)]
 
 
+class _Place(NamedTuple):
+    """A node that a tree has come to, with what its leaves inherit."""
+
+    node: Node
+    is_root: bool
+    init: bool = False
+    ways: tuple[tuple[int, int], ...] = ()
+    lanes: int = 0
+    handed: bool = False
+
+
 class _Tree:
     """One tree while it grows."""
 
@@ -421,23 +438,45 @@ class _Tree:
         self.loops: set[int] = set()
         self.instrs: set[int] = set()
         self._seen: set[Node] = set()
+        self._place = _Place(Node(0), True)
+        self._lanes = 0
+        """The lanes over which what lies below the node at hand is combined on its side of shared
+        memory."""
+        self._handed = False
 
     def grow(self, root: Node) -> None:
         """Follow every node down to the leaves."""
-        work = [(root, True, False)]
+        work: list[_Place] = [_Place(root, True)]
         while work:
-            node, private, init = work.pop()
-            node = self._owner.node(node)
+            place = work.pop()
+            node = self._owner.node(place.node)
             if node in self._seen:
                 continue
             self._seen.add(node)
+            self._place = place
+            self._lanes, self._handed = place.lanes, place.handed
             children = None
             if len(self._seen) < _MAX_NODES:
-                children = self._children(node, private)
+                children = self._children(node, place.is_root)
             if children is None:
-                self.leaves.append(Leaf(node, None, init))
-            else:
-                work += [(child, False, init or first) for child, first in reversed(children)]
+                self._add(node, None, place.init)
+                continue
+            is_join = self._is_join(node.value)
+            for at in reversed(range(len(children))):
+                child, first = children[at]
+                way = ((self._ssa.phi_block[node.value], at),) if is_join else ()
+                init = place.init or first
+                work.append(_Place(child, False, init, place.ways + way, self._lanes, self._handed))
+
+    def _add(self, node: Node, product: Instr | None, init: bool = False) -> None:
+        leaf = Leaf(node, product, init, self._place.ways, self._lanes, self._handed)
+        self.leaves.append(leaf)
+
+    def _is_join(self, value: int) -> bool:
+        """True for a phi that no loop carries."""
+        if self._ssa.kind[value] != PHI:
+            return False
+        return self._owner.loops.with_header(self._ssa.phi_block[value]) is None
 
     def _children(self, node: Node, is_root: bool) -> list[tuple[Node, bool]] | None:
         """The nodes that this one combines (and whether they are initial values); None: a leaf."""
@@ -463,10 +502,11 @@ class _Tree:
     def _exchange(self, step: _Step, node: Node) -> list[tuple[Node, bool]]:
         self._consumed.add(node)
         self.lanes |= step.lanes
+        self._lanes |= step.lanes
         self.instrs |= {step.exchange.index, step.combine.index}
         self._owner.recognised.add(step.exchange.index)
         if step.fused:
-            self.leaves.append(Leaf(Node(step.source), None))
+            self._add(Node(step.source), None)
             return []
         return [(Node(step.source), False)]
 
@@ -498,6 +538,7 @@ class _Tree:
             if instr is None or operator_of(instr) != self.operator:
                 return None
         self.warps = True
+        self._lanes, self._handed = 0, True
         return [(node, False) for node in stored]
 
     def _is_private(self, value: int, part: int) -> bool:
@@ -522,7 +563,7 @@ class _Tree:
         self.instrs.add(instr.index)
         if instr.opcode == "fma":
             result = self._ssa.def_values[instr.index][0]
-            self.leaves.append(Leaf(Node(result, part), instr))
+            self._add(Node(result, part), instr)
         return [(n, False) for n in found]
 
 

@@ -152,6 +152,45 @@ CASES = {
     "an opaque mask": (
         "ld.global.b32 %r5, [%d1+4096];\nsetp.ne.s32 %p1, %r5, 0;\n"
         + load("0f3F800000") + tree("add", "%r3", 6), "open"),
+    "a count of large elements": (
+        load("0") + "setp.gt.f32 %p2, %r3, 0f40400000;\n"
+        "selp.f32 %r3, 0f3F800000, 0f00000000, %p2;\n"
+        + tree("add", "%r3", 6), "proved"),
+    "a count of small elements": (
+        load("0") + "setp.lt.f32 %p2, %r3, 0f40400000;\n"
+        "selp.f32 %r3, 0f3F800000, 0f00000000, %p2;\n"
+        + tree("add", "%r3", 6), "refuted"),
+    "a count of elements that are not the fill": (
+        load("-100") + "setp.eq.s32 %p2, %r3, -100;\n"
+        "selp.f32 %r3, 0f00000000, 0f3F800000, %p2;\n" + tree("add", "%r3", 6), "proved"),
+    "a count of elements below a bound that decides neither": (
+        load("0") + "ld.global.b32 %r4, [%d1+4096];\nsetp.lt.f32 %p2, %r3, %r4;\n"
+        "selp.f32 %r3, 0f3F800000, 0f00000000, %p2;\n" + tree("add", "%r3", 6), "open"),
+    "a branch that padding takes": (
+        load("0") + "mov.b32 %r4, 0f3F800000;\nsetp.eq.f32 %p2, %r3, 0f00000000;\n"
+        "@%p2 bra ZERO;\nex2.approx.f32 %r4, %r3;\nbra DONE;\nZERO:\nmov.b32 %r4, 0;\nDONE:\n"
+        + tree("add", "%r4", 6), "proved"),
+    "a branch that padding does not take": (
+        load("0") + "mov.b32 %r4, 0f3F800000;\nsetp.neu.f32 %p2, %r3, 0f00000000;\n"
+        "@%p2 bra ZERO;\nex2.approx.f32 %r4, %r3;\nbra DONE;\nZERO:\nmov.b32 %r4, 0;\nDONE:\n"
+        + tree("add", "%r4", 6), "refuted"),
+    "a loop that keeps padding at zero": (
+        load("0") + "mov.b32 %r4, 0;\nmov.b32 %r6, 0;\n"
+        "LOOP:\nld.global.b32 %r5, [%d1+4096];\nmul.f32 %r4, %r4, %r5;\n"
+        "fma.rn.f32 %r4, %r5, %r3, %r4;\nadd.s32 %r6, %r6, 1;\nsetp.lt.s32 %p2, %r6, %r50;\n"
+        "@%p2 bra LOOP;\n" + tree("add", "%r4", 8), "proved"),
+    "a loop that brings padding away from zero": (
+        load("0") + "mov.b32 %r4, 0;\nmov.b32 %r6, 0;\n"
+        "LOOP:\nld.global.b32 %r5, [%d1+4096];\nex2.approx.f32 %r7, %r3;\n"
+        "mul.f32 %r4, %r4, %r5;\nfma.rn.f32 %r4, %r5, %r7, %r4;\nadd.s32 %r6, %r6, 1;\n"
+        "setp.lt.s32 %p2, %r6, %r50;\n@%p2 bra LOOP;\n" + tree("add", "%r4", 8), "open"),
+    "a loop whose rounds are masked apart": (
+        # Where the last round is masked off the rounds before it were not.
+        "mov.b32 %r4, 0;\nmov.b32 %r6, 0;\n"
+        "LOOP:\nadd.s32 %r9, %r6, %r1;\nsetp.lt.s32 %p1, %r9, %r2;\n" + load("0")
+        + "mul.f32 %r4, %r4, %r3;\nadd.f32 %r4, %r4, %r3;\nadd.f32 %r4, %r4, 0f3F800000;\n"
+        "mul.f32 %r4, %r4, %r3;\nadd.s32 %r6, %r6, 32;\n"
+        "setp.lt.s32 %p2, %r6, %r50;\n@%p2 bra LOOP;\n" + tree("add", "%r4", 10), "open"),
     "no fill at all": ("@%p1 ld.global.b32 %r3, [%d1];\n" + tree("add", "%r3", 4), "open"),
     "a comparison with a constant": (
         "setp.lt.s32 %p1, %r1, 20;\n" + load("0f3F800000") + tree("add", "%r3", 6), "open"),
