@@ -323,8 +323,6 @@ RANGES = ((-2.0, 2.0), (0.5, 2.0), (-2.0, -0.5), (0.01, 0.02), (-0.02, -0.01))
 def samples(
     kernel: Kernel, seed: int, tile: int
 ) -> Iterator[tuple[dict[str, int], dict[str, Any]]]:
-    kernel: Kernel, seed: int, tile: int
-) -> Iterator[tuple[dict[str, int], dict[str, Any]]]:
     """Extents and finite data to try; each input has a sign and a size of its own."""
     made = np.random.default_rng(seed)
     for extent in extents(tile):
