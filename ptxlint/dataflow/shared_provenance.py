@@ -1,0 +1,552 @@
+"""Where data read from shared memory was written: by which instruction, in which thread.
+
+For each register that a load defines, and each of its 16-bit halves, a `Movement` says which
+registers of which stores the half may come from and how the reading thread tells the writing one.
+Addresses must be linear in the bits of the thread index (`ptxlint.dataflow.lane_words`), which the
+layouts and swizzles of Triton are. Which stores can reach a load is found by walking back over the
+control-flow graph until every byte that the load reads is covered; the stages of pipelined loops
+are told apart by walking in the graph unrolled over them (`ptxlint.dataflow.stages`).
+
+The kernel is taken to be free of data races, barriers and waits for asynchronous copies included: a
+load sees what the last store before it in program order wrote, whichever thread that was. Where
+several threads write the same bytes at one instruction they are taken to write the same data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final, NamedTuple
+
+from ptxlint.dataflow.lane_bits import Level
+from ptxlint.dataflow.lane_map import LaneMap, assemble, compose, lane_width, span_value
+from ptxlint.dataflow.lane_words import Condition, LaneWords, State, Word, complement, make
+from ptxlint.dataflow.linear import Echelon
+from ptxlint.dataflow.shared_cells import (
+    MAX_SHARED,
+    Chunk,
+    Lanes,
+    Write,
+    all_lanes,
+    cells_of,
+    copy_chunks,
+    lanes_where,
+    matrix_chunks,
+    shared_address,
+    vector_chunks,
+    writes_shared,
+)
+from ptxlint.dataflow.shared_match import Source, SourceTable, moved
+from ptxlint.dataflow.ssa import SsaAnalysis
+from ptxlint.dataflow.ssa_values import Ssa
+from ptxlint.dataflow.stages import StageGraph
+from ptxlint.dataflow.uniformity import Uniformity, UniformityAnalysis
+from ptxlint.facts import Analysis, Facts
+from ptxlint.ir.instruction import Instr
+from ptxlint.ir.operand import Register, Vector
+
+BUDGET_PER_INSTRUCTION: Final = 200
+"""Steps allowed for each instruction of the function, plus a fixed start."""
+_MAX_PASSAGES: Final = 64
+
+NO_WIDTH: Final = "the number of threads is not known to be a power of two in one dimension"
+NO_ADDRESS: Final = "its address is not linear in the bits of the thread index"
+UNKNOWN_STORE: Final = "a store to shared memory has an address that is not known"
+UNKNOWN_WRITE: Final = "other instructions than plain stores write to shared memory"
+SOME_THREADS: Final = "only some threads come to a store to shared memory"
+NOT_WRITTEN: Final = "not all that is read was written before"
+NOT_LINEAR: Final = "what threads read is not linear in the bits of their index"
+NOT_A_LOAD: Final = "it is no load from shared memory that is followed"
+SPENT: Final = "the work budget was spent"
+
+
+class Payload(NamedTuple):
+    """A part of what a store puts into shared memory.
+
+    `operand` is the register's place in the store's vector operand (0 without one, and for the
+    chunk that a `cp.async` copies), `part` the place of the part in it, in units of `bits`: 16, or
+    8 where single bytes are stored or loaded.
+    """
+
+    instr: Instr
+    operand: int
+    part: int
+    bits: int
+
+
+class Passage(NamedTuple):
+    """One way of data: the reading threads t with `t & fixed == at` get it from the thread
+    `start`, xored with `images[i]` for each set bit i of t among the free ones.
+
+    `maybe`: the store has a guard that is not understood; where it is false an older, unknown
+    word is read.
+    """
+
+    payload: Payload
+    fixed: int
+    at: int
+    start: int
+    images: tuple[int, ...]
+    maybe: bool
+    width: int
+    """How many bits the index of a writing thread has."""
+
+    def push(self, stored: LaneMap) -> LaneMap | None:
+        """What the reading threads have, from a map over the threads that stored."""
+        found = compose(stored, self.start, self.images)
+        return None if found is None else found._replace(fixed=self.fixed, at=self.at)
+
+    def pull(self, loaded: LaneMap) -> LaneMap | None:
+        """What the storing threads must have had, those of them that are read from.
+
+        None if no map fits: if threads that read the same have different numbers.
+        """
+        here = loaded.restrict(self.fixed, self.at)
+        if here is None:
+            return None
+        start = self.start ^ span_value(self.images, here.at & ~self.fixed)
+        images = [0 if here.fixed >> i & 1 else image for i, image in enumerate(self.images)]
+        echelon = Echelon()
+        for image, entry in zip(images, here.basis, strict=True):
+            rest, number = echelon.reduce(image, entry)
+            if not rest and number:
+                return None
+            echelon.add(rest, number)
+        free = 0
+        for image in images:
+            free |= image
+        basis = []
+        for at in range(self.width):
+            rest, number = echelon.reduce(1 << at & free, 0)
+            if rest:
+                return None
+            basis.append(number)
+        number = echelon.reduce(start & free, 0)[1]
+        fixed = (1 << self.width) - 1 & ~free
+        return LaneMap(here.constant ^ number, tuple(basis), fixed, start & fixed)
+
+    def source(self, thread: int) -> int | None:
+        """The thread whose data a reading thread gets; None if it gets them in another way."""
+        if thread & self.fixed != self.at:
+            return None
+        return self.start ^ span_value(self.images, thread)
+
+
+class Movement(NamedTuple):
+    """All ways in which one part of a loaded register may have come. They cover all threads."""
+
+    passages: tuple[Passage, ...]
+
+    @property
+    def payloads(self) -> tuple[Payload, ...]:
+        """What is stored, each thing once."""
+        return tuple(dict.fromkeys(p.payload for p in self.passages))
+
+    @property
+    def maybe(self) -> bool:
+        """True if older words than those of the payloads may be read instead."""
+        return any(p.maybe for p in self.passages)
+
+    def push(self, stored: Mapping[Payload, LaneMap]) -> LaneMap | None:
+        """The map of the loaded value, from those of all payloads; None if there is none."""
+        pieces = []
+        for passage in self.passages:
+            outer = stored.get(passage.payload)
+            piece = None if outer is None else passage.push(outer)
+            if piece is None:
+                return None
+            pieces.append(piece)
+        return assemble(pieces)
+
+    def pull(self, loaded: LaneMap) -> tuple[LaneMap | None, ...]:
+        """By passage the map that the stored value must have; None where no map fits."""
+        return tuple(passage.pull(loaded) for passage in self.passages)
+
+
+class Loaded(NamedTuple):
+    """What is known of one register that a load defines: a movement for each `bits` of it."""
+
+    bits: int
+    parts: tuple[Movement | None, ...]
+
+
+class _Claim(NamedTuple):
+    """The bytes that a load gets from a write."""
+
+    write: Write
+    cells: int
+
+
+class _Reader(NamedTuple):
+    """What one load reads: chunks as its threads see them, by index bits."""
+
+    lanes: Lanes
+    chunks: tuple[Chunk, ...]
+
+
+class SharedProvenance:
+    """Answers for the loads of one function, worked out when asked for."""
+
+    def __init__(self, facts: Facts, budget: int | None = None) -> None:
+        self._facts = facts
+        self._ssa: Ssa = facts.get(SsaAnalysis)
+        self._uniformity: Uniformity = facts.get(UniformityAnalysis)
+        self._instrs = facts.function.instrs
+        self.width = lane_width(facts)
+        """How many bits a thread index has, None if that is not known."""
+        default = 20_000 + BUDGET_PER_INSTRUCTION * len(self._instrs)
+        self.steps = default if budget is None else budget
+        self._found: dict[int, tuple[Loaded, ...]] = {}
+        self._why: dict[int, str] = {}
+        self._set: _Setting | None = None
+
+    def of(self, instr: Instr) -> tuple[Loaded, ...]:
+        """For each register that a load defines where its parts come from; () if not known."""
+        found = self._found.get(instr.index)
+        if found is None:
+            found = self._found[instr.index] = self._find(instr)
+        return found
+
+    def why(self, instr: Instr) -> str:
+        """Why some part of what a load defines is not known; "" if all is."""
+        self.of(instr)
+        return self._why.get(instr.index, "")
+
+    def _find(self, instr: Instr) -> tuple[Loaded, ...]:
+        address = shared_address(instr)
+        if self.width is None:
+            return self._fail(instr, NO_WIDTH)
+        if address is None or instr.opcode not in ("ld", "ldmatrix") or not _is_shared(instr):
+            return self._fail(instr, NOT_A_LOAD)
+        if self._set is None:
+            self._set = _Setting(self._facts, self._ssa, self._uniformity, self.width)
+        search = _Search(self, self._set, instr)
+        return search.run()
+
+    def _fail(self, instr: Instr, reason: str) -> tuple[Loaded, ...]:
+        self._why[instr.index] = reason
+        return ()
+
+    def note(self, instr: Instr, reason: str) -> None:
+        """Remember the first reason why a part of a load is not known."""
+        self._why.setdefault(instr.index, reason)
+
+
+def _is_shared(instr: Instr) -> bool:
+    return instr.shape.space == "shared" and not instr.shape.has("shared::cluster")
+
+
+class _Setting:
+    """What all loads of a function have in common: the stores and the unrolled graph."""
+
+    def __init__(self, facts: Facts, ssa: Ssa, uniformity: Uniformity, width: int) -> None:
+        self.ssa = ssa
+        self.width = width
+        self.everyone = all_lanes(width)
+        self.uniformity = uniformity
+        self.instrs = facts.function.instrs
+        self.words = LaneWords(ssa, width)
+        self._symbols = _symbol_places(facts)
+        self.events: dict[int, list[Instr]] = {}
+        """By block the instructions that may write to shared memory, in order."""
+        wanted = []
+        cfg = ssa.cfg
+        for instr in self.instrs:
+            if not cfg.is_reachable(instr):
+                continue
+            writes = writes_shared(instr)
+            if writes:
+                self.events.setdefault(cfg.block_of[instr.index], []).append(instr)
+            if writes or _is_shared(instr):
+                address = shared_address(instr)
+                if address is not None and isinstance(address.base, Register):
+                    wanted.append(self.words.value_read(instr, address.base))
+                guard = ssa.guard_value(instr)
+                if guard is not None:
+                    wanted.append(guard)
+        self.graph = StageGraph(ssa, self.words, wanted)
+        self._writes: dict[tuple[int, int], Write] = {}
+        self._cells: dict[tuple[Any, ...], int] = {}
+        self.spans: dict[tuple[Any, ...], Echelon] = {}
+        self.divergent = self._divergent()
+
+    def _divergent(self) -> list[Write]:
+        """The writes to which not all threads come, in every state."""
+        out = []
+        for block, events in self.events.items():
+            if self.uniformity.block_divergence(block).level > Level.CTA:
+                numbers = {self.graph.state_of[n] for n in self.graph.at_block.get(block, ())}
+                out += [self.write(e, number) for e in events for number in sorted(numbers)]
+        return out
+
+    def is_divergent(self, instr: Instr) -> bool:
+        """True if not all threads come to an instruction, whatever its guard says."""
+        block = self.ssa.cfg.block_of[instr.index]
+        return self.uniformity.block_divergence(block).level > Level.CTA
+
+    def state(self, number: int) -> State:
+        """The numbers of a state."""
+        return self.graph.states[number]
+
+    def lanes(self, instr: Instr, number: int) -> tuple[Lanes | None, bool]:
+        """The threads for which a guard holds (None: none), and whether it is understood."""
+        guard = self.ssa.guard_value(instr)
+        if guard is None:
+            return self.everyone, True
+        found = self.words.under(guard, number, self.state(number))
+        condition: Condition | None = None if isinstance(found, Word) else found
+        if instr.shape.guard == "@!":
+            condition = complement(condition)
+        if condition is None:
+            return self.everyone, False
+        return lanes_where(condition, self.width), True
+
+    def word(self, instr: Instr, number: int) -> Word | None:
+        """The address of a load or store, as an offset in all of shared memory."""
+        address = shared_address(instr)
+        if address is None:
+            return None
+        found = self.words.address(instr, address, number, self.state(number))
+        if found is None or found.symbol not in self._symbols:
+            return None
+        if found.add + found.moving >= MAX_SHARED:
+            return None
+        place = self._symbols[found.symbol]
+        return make(found.add + place, found.fix, found.basis, 32)
+
+    def write(self, instr: Instr, number: int) -> Write:
+        """A store in a state."""
+        key = (instr.index, number)
+        found = self._writes.get(key)
+        if found is None:
+            found = self._writes[key] = self._find_write(instr, number)
+        return found
+
+    def _find_write(self, instr: Instr, number: int) -> Write:
+        lanes, known = self.lanes(instr, number)
+        if lanes is None:
+            return Write(instr, self.everyone, (), 0, False, "")
+        if shared_address(instr) is None or not _is_shared(instr):
+            return Write(instr, lanes, (), 0, not known, UNKNOWN_WRITE)
+        word = self.word(instr, number)
+        chunks = None if word is None else _written(instr, word)
+        if chunks is None:
+            return Write(instr, lanes, (), 0, not known, UNKNOWN_STORE)
+        cells = 0
+        for chunk in chunks:
+            cells |= self.cells(chunk, lanes)
+        return Write(instr, lanes, tuple(chunks), cells, not known, "")
+
+    def cells(self, chunk: Chunk, lanes: Lanes) -> int:
+        """The bytes that a chunk covers, as bits."""
+        word = chunk.word
+        key = (word.fix, word.basis, chunk.width, lanes)
+        found = self._cells.get(key)
+        if found is None:
+            found = self._cells[key] = cells_of(word, chunk.width, lanes)
+        return found << word.add
+
+
+def _written(instr: Instr, word: Word) -> list[Chunk] | None:
+    if instr.opcode == "cp":
+        return copy_chunks(instr, word)
+    if instr.opcode == "stmatrix":
+        return matrix_chunks(instr, instr.operands[1], word)
+    return vector_chunks(instr, instr.operands[1], word)
+
+
+def _symbol_places(facts: Facts) -> dict[str, int]:
+    """Where each shared variable is put in one numbering of all bytes.
+
+    Variables whose size the launch gives all begin at the same place (PTX ISA, "Arrays as
+    external shared memory").
+    """
+    out: dict[str, int] = {}
+    places = 1
+    for variable in (*facts.module.variables.values(), *facts.function.variables):
+        if variable.space != "shared":
+            continue
+        if variable.size is None or "extern" in variable.linkage:
+            out[variable.name] = 0
+        else:
+            out[variable.name] = places * MAX_SHARED
+            places += 1
+    return out
+
+
+class _Search:
+    """The search for the stores behind one load."""
+
+    def __init__(self, owner: SharedProvenance, setting: _Setting, load: Instr) -> None:
+        self._owner = owner
+        self._set = setting
+        self._load = load
+
+    def run(self) -> tuple[Loaded, ...]:
+        """What is known of each register."""
+        load, setting = self._load, self._set
+        owner = self._owner
+        block = setting.ssa.cfg.block_of[load.index]
+        nodes = setting.graph.at_block.get(block, [])
+        registers = self._registers()
+        if not nodes or registers is None:
+            return owner._fail(load, NOT_A_LOAD)
+        by_part: list[list[list[Movement | None]]] = []
+        bits = 16
+        for node in nodes:
+            found = self._in_node(node)
+            if found is None:
+                return ()
+            bits = min(bits, found[0])
+            by_part.append(found[1])
+        if bits == 8 and any(len(f[0]) != len(by_part[0][0]) for f in by_part):
+            return owner._fail(load, NOT_LINEAR)
+        out = []
+        for at in range(registers):
+            parts = tuple(
+                _join([found[at][k] for found in by_part]) for k in range(len(by_part[0][at]))
+            )
+            out.append(Loaded(bits, parts))
+        return tuple(out)
+
+    def _registers(self) -> int | None:
+        target = self._load.operands[0]
+        return len(target.elements) if isinstance(target, Vector) else 1
+
+    def _in_node(self, node: int) -> tuple[int, list[list[Movement | None]]] | None:
+        """Bits of a part and, by register, the movement of each part; None if nothing is known."""
+        setting, load, owner = self._set, self._load, self._owner
+        number = setting.graph.state_of[node]
+        lanes, known = setting.lanes(load, number)
+        word = setting.word(load, number)
+        reader = None if word is None else self._reader(word, lanes if known else None)
+        if reader is None:
+            owner._fail(load, NO_ADDRESS)
+            return None
+        wanted = 0
+        for chunk in reader.chunks:
+            wanted |= setting.cells(chunk, reader.lanes)
+        claims, lost = self._walk(node, wanted)
+        return self._match(reader, claims, lost, wanted)
+
+    def _reader(self, word: Word, lanes: Lanes | None) -> _Reader | None:
+        load = self._load
+        target = load.operands[0]
+        if load.opcode == "ldmatrix":
+            chunks = matrix_chunks(load, target, word)
+        else:
+            chunks = vector_chunks(load, target, word)
+        if chunks is None:
+            return None
+        return _Reader(lanes or self._set.everyone, tuple(chunks))
+
+    # Walking back -----------------------------------------------------------------------------
+    def _walk(self, node: int, wanted: int) -> tuple[list[_Claim], int]:
+        """What is read from which write, and the bytes of which the origin is not known."""
+        setting, owner = self._set, self._owner
+        graph = setting.graph
+        lost = 0
+        for write in setting.divergent:
+            if write.trouble:
+                owner.note(self._load, SOME_THREADS)
+                return [], wanted
+            lost |= write.cells & wanted
+        if lost:
+            owner.note(self._load, SOME_THREADS)
+        claims: dict[tuple[int, int], _Claim] = {}
+        seen: dict[int, int] = {}
+        before = self._load.index
+        work: list[tuple[int, int, int]] = [(node, wanted & ~lost, before)]
+        while work:
+            current, left, end = work.pop()
+            if end < 0:
+                left &= ~seen.get(current, 0)
+                seen[current] = seen.get(current, 0) | left
+            number = graph.state_of[current]
+            for event in reversed(setting.events.get(graph.blocks[current], ())):
+                if not left:
+                    break
+                if 0 <= end <= event.index:
+                    continue
+                owner.steps -= 1
+                write = setting.write(event, number)
+                if write.trouble:
+                    owner.note(self._load, write.trouble)
+                    lost |= left
+                    left = 0
+                    break
+                met = write.cells & left
+                if met:
+                    left &= ~met
+                    old = claims.get((event.index, number))
+                    claims[event.index, number] = _Claim(write, met | (old.cells if old else 0))
+            if not left:
+                continue
+            if owner.steps <= 0:
+                owner.note(self._load, SPENT)
+                return [], wanted
+            if graph.blocks[current] == setting.ssa.cfg.entry:
+                owner.note(self._load, NOT_WRITTEN)
+                lost |= left
+            work += [(pred, left, -1) for pred in graph.preds[current]]
+        return list(claims.values()), lost
+
+    # Matching cells ---------------------------------------------------------------------------
+    def _match(
+        self, reader: _Reader, claims: list[_Claim], lost: int, wanted: int
+    ) -> tuple[int, list[list[Movement | None]]]:
+        """Find for each part of each register the threads that wrote it."""
+        first = reader.chunks[0]
+        grain = _grain([first.element] + [c.width for x in claims for c in x.write.chunks])
+        grain = min(grain, *(chunk.width for chunk in reader.chunks))
+        stored = [c.element for x in claims for c in x.write.chunks]
+        bits = 8 if grain == 1 or 1 in stored else 16
+        registers = max(c.operand + max(1, c.width // c.element) for c in reader.chunks)
+        out: list[list[Movement | None]] = [
+            [None] * (first.element * 8 // bits) for _ in range(registers)
+        ]
+        table = SourceTable([(x.write, x.cells) for x in claims], grain, wanted)
+        for chunk in reader.chunks:
+            for offset in range(0, chunk.width, grain):
+                word = moved(chunk.word, offset)
+                known = lost and cells_of(word, grain, reader.lanes) << word.add & lost
+                sources = None if known else table.find(word, reader.lanes)
+                if not sources or len(sources) > _MAX_PASSAGES:
+                    self._owner.note(self._load, NOT_LINEAR)
+                    continue
+                for byte in range(0, grain, bits // 8):
+                    register, at = chunk.place(offset + byte)
+                    passages = [self._passage(source, byte, bits) for source in sources]
+                    out[register][at * 8 // bits] = Movement(tuple(passages))
+        return bits, out
+
+    def _passage(self, source: Source, byte: int, bits: int) -> Passage:
+        piece, write = source.piece, source.write
+        operand, at = source.chunk.place(source.offset + byte)
+        payload = Payload(write.instr, operand, at * 8 // bits, bits)
+        return Passage(payload, *piece, write.maybe, self._set.width)
+
+
+def _grain(widths: list[int]) -> int:
+    """The largest of 4, 2, 1 bytes that divides all widths."""
+    return next(g for g in (4, 2, 1) if not any(width % g for width in widths))
+
+
+def _join(parts: list[Movement | None]) -> Movement | None:
+    """What is loaded in any of several states; None if it is not known in one."""
+    passages: dict[Passage, None] = {}
+    for part in parts:
+        if part is None:
+            return None
+        passages.update(dict.fromkeys(part.passages))
+    return Movement(tuple(passages)) if len(passages) <= _MAX_PASSAGES else None
+
+
+class SharedProvenanceAnalysis(Analysis[SharedProvenance]):
+    """Where data in shared memory come from."""
+
+    name: ClassVar[str] = "shared-provenance"
+    requires: ClassVar[tuple[type[Analysis[Any]], ...]] = (SsaAnalysis, UniformityAnalysis)
+
+    def run(self, facts: Facts) -> SharedProvenance:
+        """Nothing is worked out yet."""
+        return SharedProvenance(facts)
