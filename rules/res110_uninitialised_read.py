@@ -264,7 +264,7 @@ def _is_handed_on(instr: Instr, register: Register) -> bool:
     shape = instr.shape
     if instr.guard is register:
         return False
-    if shape.opcode in _CARRIERS:
+    if shape.opcode in _CARRIERS or (not shape.row.known and register in instr.defs):
         return True
     if shape.opcode == "st":
         # An empty structure is one byte that nobody fills.

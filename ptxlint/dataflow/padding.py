@@ -20,6 +20,7 @@ from ptxlint.dataflow import floats
 from ptxlint.dataflow.floats import FORMATS, AbstractFloat
 from ptxlint.dataflow.guards import ALWAYS, Conjunct, Conjunction, Guards, GuardsAnalysis
 from ptxlint.dataflow.joins import Joins, JoinsAnalysis
+from ptxlint.dataflow.obstacles import Obstacles
 from ptxlint.dataflow.padding_reach import Reach
 from ptxlint.dataflow.padding_values import (
     ANY_INDEX,
@@ -131,10 +132,13 @@ class Padding:
         self._orders: dict[Conjunction, list[Conjunct]] = {}
         self._neutral_under: dict[_Family, bool] = {}
         self._bounds: dict[int, tuple[AbstractFloat, ...]] = {}
-        if self.reductions.all or self.reductions.contractions or self.reductions.exchanges:
+        reductions = self.reductions
+        calls = any(i.shape.row.is_call for i in facts.function.instrs)
+        if reductions.all or reductions.contractions or reductions.exchanges or calls:
             self._find_sites()
         if self.sites:
             self._reach = Reach(facts, self.reductions)
+            self._obstacles = Obstacles(facts)
             self._dependences = Dependences(self.ssa, self.uniformity, self.reductions)
             self._shared_is_finite = self._reach.is_without_infinities or self._stores_finite()
             self._marks = self._spread()
@@ -161,7 +165,7 @@ class Padding:
         for instr in self._facts.function.instrs:
             if not ssa.cfg.is_reachable(instr):
                 continue
-            if instr.opcode == "ld" and instr.shape.space == "global" and instr.shape.guard:
+            if instr.opcode == "ld" and instr.shape.space in ("global", "") and instr.guard:
                 guard = self.guards.own(instr)
                 for value in ssa.def_values[instr.index]:
                     if guard and ssa.kind[value] == MERGE:
@@ -291,10 +295,29 @@ class Padding:
             return None
         fill = self._fill(group[0])
         worst = min(found, key=lambda p: _WORST[p.status])
+        if worst.status == OPEN:
+            worst = self._explained(worst, found)
+            found.insert(0, worst)
         if self.steps[0] <= 0 and worst.status == PROVED:
             worst = worst._replace(status=OPEN, reason="the work budget was spent")
             found.append(worst)
         return LoadVerdict(tuple(group), worst.status, worst.reason, tuple(found), fill)
+
+    def _explained(self, worst: Pair, pairs: list[Pair]) -> Pair:
+        """An open pair, with what in the function could not be followed if something could not."""
+        obstacles = self._obstacles
+        for pair in pairs:
+            if pair.status == OPEN and pair.leaf is not None:
+                poly = pair.conjunct.polynomial
+                atoms = () if poly is None else poly.all_atoms()
+                opaque = (a.data[0] for a in atoms if a.kind == "opaque")
+                reason = obstacles.behind([pair.leaf.node.value, *opaque])
+                if reason:
+                    return pair._replace(reason=f"{pair.reason}; {reason}")
+        size = obstacles.block_size()
+        if worst.leaf is None or not size:
+            return worst
+        return worst._replace(reason=f"{worst.reason}; {size}")
 
     def bits(self, conjunct: Conjunct) -> int:
         """The bits of the thread index on which a conjunct depends."""
@@ -515,6 +538,8 @@ class Padding:
         def note(status: str, reason: str) -> None:
             out.append(Pair(site, conjunct, None, None, status, reason))
 
+        for instr in ends.unknown[:1]:
+            note(OPEN, f"the padding goes on, but {self._obstacles.at(instr)}")
         for instr in ends.exchanges[:1]:
             note(OPEN, f"`{instr.opcode}` combines lanes in a way that is not recognised")
         for _ in self._carried_on(group, ends.carried)[:1]:
@@ -802,7 +827,9 @@ def _can_be_false(conjunct: Conjunct) -> bool:
     for atom in poly.atoms():
         if atom.kind == "param" and poly.coefficient(atom) == 1:
             rest = poly - poly.table.plain(atom)
-            if rest.range()[0] <= -2 and not any(a is atom for a in rest.atoms()):
+            atoms = rest.all_atoms()
+            # What is not understood may be as large as the size: no lane is valid then.
+            if rest.range()[0] <= -2 and not any(a is atom or a.kind == "opaque" for a in atoms):
                 return True
     return False
 

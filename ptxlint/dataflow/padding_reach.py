@@ -34,6 +34,8 @@ class Ends(NamedTuple):
     reductions: set[int]
     stores: list[Instr]
     predicates: list[Instr]
+    unknown: list[Instr]
+    """What takes the values and does nobody knows what with them: calls, unknown opcodes."""
 
     @property
     def are_masked_atomics(self) -> bool:
@@ -100,7 +102,7 @@ class Reach:
         """Where the values go. Reductions end the way; so do memory and contractions, and loops
         unless they are followed."""
         ssa = self._ssa
-        out = Ends([], [], [], [], [], set(), [], [])
+        out = Ends([], [], [], [], [], set(), [], [], [])
         work = list(values)
         seen = set(work)
         met: set[int] = set()
@@ -136,6 +138,13 @@ class Reach:
         if value not in self.data(instr):
             return []
         met.add(instr.index)
+        shape = instr.shape
+        if not shape.row.known or shape.row.is_call:
+            out.unknown.append(instr)
+            return list(self._ssa.def_values[instr.index])
+        if opcode == "st" and shape.space == "param":
+            out.unknown.append(instr)
+            return []
         if opcode in ("st", "stmatrix"):
             (out.shared if instr.shape.space == "shared" else out.stores).append(instr)
             return []

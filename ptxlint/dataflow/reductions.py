@@ -16,7 +16,8 @@ from ptxlint.dataflow.ssa import SsaAnalysis
 from ptxlint.dataflow.ssa_values import PHI, RESULT, Ssa
 from ptxlint.dataflow.uniformity import Uniformity, UniformityAnalysis
 from ptxlint.facts import Analysis, Facts
-from ptxlint.ir.instruction import Instr
+from ptxlint.ir.instruction import Instr, Shape
+from ptxlint.ir.opcodes import memory_of
 from ptxlint.ir.operand import Operand, Register, Vector
 from ptxlint.ir.pattern import fold
 from ptxlint.ir.types import BITS
@@ -97,6 +98,7 @@ class Reductions:
         self.loops: LoopForest = facts.get(LoopsAnalysis)
         self._uniformity: Uniformity = facts.get(UniformityAnalysis)
         self._instrs = facts.function.instrs
+        self._writers: dict[Shape, bool] = {}
         self._steps: dict[Node, _Step] = {}
         """By the combined value, or half."""
         self.exchanges: list[Instr] = []
@@ -384,6 +386,8 @@ class Reductions:
                 if not barrier or instr.opcode != "st":
                     return []
                 stores.append(instr)
+            elif self._may_store(instr.shape):
+                return []
         out: list[Node] = []
         for store in stores:
             found = self._stored(store, load, place)
@@ -391,6 +395,15 @@ class Reductions:
                 return []
             out += found
         return out
+
+    def _may_store(self, shape: Shape) -> bool:
+        """True for what may write shared memory in other ways than `st.shared` does."""
+        found = self._writers.get(shape)
+        if found is None:
+            writes = memory_of(shape).writes
+            found = shape.row.is_call or "" in writes or any(w.startswith("shared") for w in writes)
+            self._writers[shape] = found
+        return found
 
     def _stored(self, store: Instr, load: Instr, place: int) -> list[Node] | None:
         """What one store may have put where a load reads; None if it is not known."""
