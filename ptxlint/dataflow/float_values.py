@@ -1,0 +1,701 @@
+"""Abstract floats of all values of a function under one scenario.
+
+A scenario says what loads give (any finite number, or one and the same), which predicates are
+taken to hold or not, and what loops start from. Values are evaluated forwards to a fixpoint: phis
+and shared memory join, loops widen. There is one abstract value for all threads and all rounds.
+
+What is taken for granted: a loop that can be skipped is run at least once, sizes and parameters
+of floating-point type are positive, factors of tensor-core products are finite; and, if the
+scenario says `full`, sizes that bound an access are so large that they mask nothing. With these a
+value that is nothing but NaN or infinite is that in some launch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+from ptxlint.cfg.dominance import PostDominatorsAnalysis
+from ptxlint.dataflow import floats
+from ptxlint.dataflow.floats import F16, F32, F64, FORMATS, AbstractFloat, Format
+from ptxlint.dataflow.guards import ALWAYS, Conjunct, Conjunction, GuardsAnalysis
+from ptxlint.dataflow.padding_values import (
+    DATA,
+    UNKNOWN,
+    Data,
+    Evaluator,
+    Found,
+    Hypothesis,
+    Number,
+    Unknown,
+    Word,
+    as_float,
+    join,
+)
+from ptxlint.dataflow.polynomial import INFINITY, Polynomial
+from ptxlint.dataflow.reductions import Node, ReductionsAnalysis
+from ptxlint.dataflow.ssa_values import MERGE, PHI, RESULT
+from ptxlint.dataflow.uniformity import UniformityAnalysis
+from ptxlint.dataflow.value_flow import ValueFlow, ValueFlowAnalysis
+from ptxlint.facts import Facts
+from ptxlint.ir.instruction import Instr
+from ptxlint.ir.opcodes import memory_of
+from ptxlint.ir.operand import Address, Negated, Operand, Register
+from ptxlint.ir.pattern import fold
+
+_SWEEPS: Final = 24
+_WIDEN_AFTER: Final = 3
+_TENSOR: Final = frozenset({"mma", "wgmma", "wmma", "tcgen05"})
+_LOADS: Final = frozenset({"ld", "ldu", "ldmatrix"})
+_ACCESSES: Final = frozenset({"ld", "st", "cp", "atom", "red"})
+_SHARED_STORES: Final = frozenset({"st", "stmatrix"})
+_ORDERED: Final = frozenset("lt le gt ge eq ne".split())
+_FLIPPED: Final = {"lt": "ge", "ge": "lt", "le": "gt", "gt": "le", "eq": "ne", "ne": "eq"}
+_EIGHT_BITS: Final = frozenset({"e4m3x2", "e5m2x2"})
+
+
+class Scenario(NamedTuple):
+    """`data` is what loads of numbers give.
+
+    With `full` all tiles are full. `truths` fixes predicates, by their root. `starts` replaces what
+    phis at the heads of loops hold before the first round. `once` is the header of a loop that is
+    looked at in its first round only.
+    """
+
+    data: Data = DATA
+    full: bool = True
+    once: int = -1
+    truths: Mapping[int, bool] = {}
+    starts: Mapping[int, Word] = {}
+
+
+class FloatSlice:
+    """What some targets are made of, in the order of evaluation: the same for all scenarios."""
+
+    def __init__(self, facts: Facts, targets: Iterable[int]) -> None:
+        self.facts = facts
+        self.guards = facts.get(GuardsAnalysis)
+        self.reductions = facts.get(ReductionsAnalysis)
+        self.flow: ValueFlow = facts.get(ValueFlowAnalysis)
+        self.ssa = self.guards.ssa
+        self.loops = self.flow.loops
+        self._post = facts.get(PostDominatorsAnalysis)
+        self._instrs = facts.function.instrs
+        self.stores, self.is_fed_from_outside = self._shared_memory()
+        self.inputs_of: dict[int, tuple[int, ...]] = {}
+        self.handed: dict[int, list[Node]] = {}
+        """By load of shared memory: what was stored for it, if that is known."""
+        self.skips = self._skipping_edges()
+        self.branches = self._deciding_branches()
+        self.order = self._in_order(targets)
+        self.tails = self._access_guards()
+
+    def _skipping_edges(self) -> set[tuple[int, int]]:
+        """The edges around a loop that are taken when it has no round at all."""
+        cfg = self.ssa.cfg
+        found: set[tuple[int, int]] = set()
+        for loop in self.loops.loops:
+            outside = [p for p in cfg.blocks[loop.header].preds if not self.loops.contains(loop, p)]
+            if len(outside) != 1:
+                continue
+            inner, at = loop.header, outside[0]
+            while len(cfg.blocks[at].succs) == 1 and len(cfg.blocks[at].preds) == 1:
+                inner, at = at, cfg.blocks[at].preds[0]
+            succs = cfg.blocks[at].succs
+            if len(succs) == 2 and inner in succs:
+                other = succs[0] if succs[1] == inner else succs[1]
+                if self._post.strictly_dominates(other, at):
+                    found.add((at, other))
+        return found
+
+    def _deciding_branches(self) -> list[tuple[int, int, int, bool]]:
+        """(block, target, predicate, truth that leads there) of branches that compare numbers."""
+        cfg = self.ssa.cfg
+        found = []
+        for index in cfg.rpo:
+            branch = cfg.terminator(index)
+            if branch is None or branch.guard is None:
+                continue
+            predicate = self.ssa.guard_value(branch)
+            if predicate is None or not self._is_about_numbers(predicate):
+                continue
+            for target in cfg.blocks[index].succs:
+                condition = cfg.edge_condition(index, target)
+                if condition is not None:
+                    found.append((index, target, predicate, condition[1]))
+        return found
+
+    def _is_about_numbers(self, predicate: int) -> bool:
+        root = self.ssa.root(self.ssa.resolve(predicate))[0]
+        instr = self.reductions.definition(root)
+        return instr is not None and instr.opcode == "setp" and instr.shape.type in FORMATS
+
+    def _shared_memory(self) -> tuple[list[int], bool]:
+        """The values stored to shared memory, and whether something else writes it."""
+        stored: list[int] = []
+        outside = False
+        cfg = self.ssa.cfg
+        for instr in self._instrs:
+            if not cfg.is_reachable(instr):
+                continue
+            if instr.opcode in _SHARED_STORES and instr.shape.space == "shared":
+                for values in self.flow.operand_values(instr)[1:]:
+                    stored += values
+            elif instr.opcode not in _LOADS and "shared" in memory_of(instr.shape).writes:
+                outside = True
+        return [self.ssa.resolve(v) for v in dict.fromkeys(stored)], outside
+
+    def is_shared_load(self, instr: Instr) -> bool:
+        return instr.opcode in _LOADS and instr.shape.space == "shared"
+
+    def reads_anything(self, value: int) -> bool:
+        """True for a load of shared memory of which it is not known what was stored there."""
+        return value in self.handed and not self.handed[value]
+
+    def _in_order(self, targets: Iterable[int]) -> list[int]:
+        """What the targets are made of, in reverse postorder of the blocks."""
+        ssa = self.ssa
+        work = [ssa.resolve(v) for v in targets]
+        work += [ssa.resolve(p) for _, _, p, _ in self.branches]
+        seen: set[int] = set()
+        shares = False
+        while work:
+            value = work.pop()
+            if value in seen:
+                continue
+            seen.add(value)
+            inputs = tuple(ssa.resolve(v) for v in self._inputs(value))
+            self.inputs_of[value] = inputs
+            work += [v for v in inputs if v not in seen]
+            if self.reads_anything(value) and not shares:
+                shares = True
+                work += self.stores
+        position = ssa.cfg.position
+        return sorted(seen, key=lambda v: (position[ssa.block_of(v)], ssa.instr[v], v))
+
+    def _inputs(self, value: int) -> Iterable[int]:
+        """The values that this one is computed from, those of a predicate included."""
+        ssa = self.ssa
+        kind = ssa.kind[value]
+        if kind != RESULT:
+            return ssa.operands[value]
+        instr = self._instrs[ssa.instr[value]]
+        opcode = instr.opcode
+        if self.is_shared_load(instr):
+            nodes = self.handed[value] = self.reductions.stored_before(value)
+            return [n.value for n in nodes]
+        if opcode in _LOADS or opcode in ("atom", "call"):
+            return ()
+        if opcode in _TENSOR:
+            return self.accumulator(value, instr)
+        if opcode == "setp" and instr.shape.type not in FORMATS and not _is_boolean(instr):
+            return ()
+        operands = self.flow.operand_values(instr)
+        return [
+            v
+            for at, values in enumerate(operands)
+            for v in values
+            if not isinstance(instr.operands[at], Address)
+        ]
+
+    def accumulator(self, value: int, instr: Instr) -> tuple[int, ...]:
+        """What a tensor-core product adds to, for one element of its result."""
+        results = [self.ssa.resolve(v) for v in self.ssa.def_values[instr.index]]
+        operands = self.flow.operand_values(instr)
+        if instr.opcode == "wgmma":
+            added = operands[0] if self.flow.accumulates(instr) else ()
+        else:
+            added = operands[3] if instr.opcode == "mma" and len(operands) > 3 else ()
+        if len(added) != len(results) or value not in results:
+            return ()
+        return (added[results.index(value)],)
+
+    def _access_guards(self) -> Conjunction:
+        """The conjuncts under which memory is accessed."""
+        found: set[Conjunct] = set()
+        for instr in self._instrs:
+            if instr.opcode in _ACCESSES and instr.shape.space in ("global", "shared", ""):
+                found |= self.guards.own(instr) or ALWAYS
+        return frozenset(found)
+
+
+class FloatValues(Evaluator):
+    """The words of the values of a slice in one scenario.
+
+    `words` holds them; a value that is not there is never computed in this scenario.
+    """
+
+    def __init__(self, part: FloatSlice, scenario: Scenario) -> None:
+        super().__init__(
+            part.ssa, part.guards, part.facts.get(UniformityAnalysis), part.reductions,
+            Hypothesis(None, ALWAYS, 0), [1 << 60], None, scenario.data,
+        )  # fmt: skip
+        self.part = part
+        self.scenario = scenario
+        self._instructions = part.facts.function.instrs
+        ssa = part.ssa
+        self._roots = {ssa.root(p)[0]: t == ssa.root(p)[1] for p, t in scenario.truths.items()}
+        self.dead_edges: set[tuple[int, int]] = set(part.skips)
+        self._anything: Word | None = self._data if part.is_fed_from_outside else None
+        self.settled = self._run()
+        """False if the values did not come to a fixpoint; then nothing may be concluded."""
+
+    def word(self, value: int) -> Word | None:
+        """What a value holds; None if it is never computed."""
+        found = self._memo.get(self.ssa.resolve(value))
+        return None if found is None else found.word
+
+    def number(self, value: int, form: Format) -> AbstractFloat | None:
+        """A value read as a number; None if it is never computed."""
+        word = self.word(value)
+        return None if word is None else as_float(word, form)
+
+    def operand(self, instr: Instr, at: int, form: Format) -> AbstractFloat | None:
+        """An operand read as a number, constants included."""
+        operand = instr.operands[at]
+        if isinstance(operand, Register):
+            read = self.part.reductions.read(instr, operand)
+            return None if read is None else self.number(read, form)
+        return as_float(self._source(instr, operand).word, form)
+
+    def inputs(self, value: int) -> tuple[int, ...]:
+        """The values that a value is computed from, resolved."""
+        value = self.ssa.resolve(value)
+        if self.part.reads_anything(value):
+            return tuple(self.part.stores)
+        return self.part.inputs_of.get(value, ())
+
+    def live_blocks(self) -> set[int]:
+        """The blocks that some thread enters."""
+        cfg = self.ssa.cfg
+        dead = self.dead_edges - self.part.skips
+        seen = {cfg.entry}
+        work = [cfg.entry]
+        while work:
+            block = work.pop()
+            for target in cfg.blocks[block].succs:
+                if target not in seen and (block, target) not in dead:
+                    seen.add(target)
+                    work.append(target)
+        return seen
+
+    # Control flow -----------------------------------------------------------------------------
+    def _prune(self) -> None:
+        for block, target, predicate, wanted in self.part.branches:
+            word = self.word(predicate)
+            if isinstance(word, int) and bool(word) != wanted:
+                self.dead_edges.add((block, target))
+            elif (block, target) not in self.part.skips:
+                self.dead_edges.discard((block, target))
+
+    # Shared memory ----------------------------------------------------------------------------
+    # Order and fixpoint -----------------------------------------------------------------------
+    def _run(self) -> bool:
+        """Sweep over the values until none changes; False if that takes too long."""
+        joins = {v for v in self.part.order if self._joins(v)}
+        memo = self._memo
+        for sweep in range(_SWEEPS):
+            changed = False
+            for value in self.part.order:
+                found = self._step(value)
+                if found is None:
+                    continue
+                before = memo.get(value)
+                if value in joins and before is not None:
+                    word = _joined(before.word, found.word)
+                    if word != before.word and sweep >= _WIDEN_AFTER:
+                        word = _widened(before.word, word)
+                    found = Found(word, 0)
+                if before is None or before.word != found.word:
+                    memo[value] = found
+                    changed = True
+            self._prune()
+            self._anything = self._share()
+            if not changed:
+                return True
+        return False
+
+    def _joins(self, value: int) -> bool:
+        """True for values that are joined over rounds: phis of loops, loads of shared memory."""
+        kind = self.ssa.kind[value]
+        if kind == PHI:
+            return self._is_header(value)
+        instr = self.part.reductions.definition(value)
+        return instr is not None and self.part.is_shared_load(instr)
+
+    def _step(self, value: int) -> Found | None:
+        """The word of a value from what is known now; None while that is too little."""
+        ssa, memo = self.ssa, self._memo
+        kind = ssa.kind[value]
+        if kind == PHI:
+            return self._of_phi(value)
+        if kind == MERGE:
+            return self._of_merge(value)
+        if kind != RESULT:
+            return Found(UNKNOWN, 0)
+        instr = self._instructions[ssa.instr[value]]
+        if self.part.is_shared_load(instr):
+            return self._of_shared(value, instr)
+        if instr.opcode == "selp":
+            return self._of_selection(instr)
+        if any(v not in memo for v in self.part.inputs_of[value]):
+            return None
+        return self._of_result(value, instr)
+
+    def of(self, value: int) -> Found:
+        """The word of a value; unknown if it was not evaluated."""
+        return self._memo.get(self.ssa.resolve(value), Found(UNKNOWN, 0))
+
+    # Joins ------------------------------------------------------------------------------------
+    def _of_phi(self, phi: int) -> Found | None:
+        ssa, memo = self.ssa, self._memo
+        block = ssa.phi_block[phi]
+        start = self.scenario.starts.get(phi)
+        loop = self.part.loops.with_header(block)
+        word: Word | None = start
+        for source, operand in zip(ssa.phi_sources(block), ssa.operands[phi], strict=True):
+            if (source, block) in self.dead_edges:
+                continue
+            if (
+                start is not None
+                and loop is not None
+                and not self.part.loops.contains(loop, source)
+            ):
+                continue
+            found = memo.get(ssa.resolve(operand))
+            if found is not None:
+                word = found.word if word is None else _joined(word, found.word)
+        return None if word is None else Found(word, 0)
+
+    def _of_merge(self, value: int) -> Found | None:
+        predicate, if_true, if_false = self.ssa.operands[value]
+        truth = self._holds(predicate)
+        if truth is _LATER:
+            return None
+        return self._either(
+            truth, lambda t: self._arm(predicate, if_true if t else if_false, bool(t))
+        )
+
+    def _of_selection(self, instr: Instr) -> Found | None:
+        operand = instr.operands[3]
+        predicate = self.part.reductions.read(instr, operand)
+        negated = isinstance(operand, Negated)
+        if negated:
+            predicate = self.part.flow.operand_values(instr)[3][0]
+        truth = None if predicate is None else self._holds(predicate)
+        if truth is _LATER:
+            return None
+
+        def arm(chosen: bool) -> Found | None:
+            source = instr.operands[1 if chosen != negated else 2]
+            value = self.part.reductions.read(instr, source)
+            if value is None:
+                return self._source(instr, source)
+            if predicate is None:
+                return self._memo.get(value)
+            return self._arm(predicate, value, chosen)
+
+        return self._either(truth, arm)
+
+    def _either(self, truth: object, arm: object) -> Found | None:
+        """One arm where the predicate is known, else both joined."""
+        assert callable(arm)
+        if truth is not None:
+            found: Found | None = arm(truth)
+            return found
+        yes, no = arm(True), arm(False)
+        if yes is None or no is None:
+            return None
+        return Found(_joined(yes.word, no.word), 0)
+
+    def _arm(self, predicate: int, value: int, truth: bool) -> Found | None:
+        """An arm of a selection, narrowed by what its predicate says of it."""
+        value = self.ssa.resolve(value)
+        found = self._memo.get(value)
+        if found is None:
+            return None
+        root, same = self.ssa.root(self.ssa.resolve(predicate))
+        instr = self.part.reductions.definition(root)
+        if instr is None or instr.opcode != "setp" or instr.shape.type not in FORMATS:
+            return found
+        if self.ssa.result[root] or len(instr.operands) != 3:
+            return found
+        form = FORMATS[instr.shape.type]
+        for at, other in ((1, 2), (2, 1)):
+            if self.part.reductions.read(instr, instr.operands[at]) != value:
+                continue
+            bound = self.operand(instr, other, form)
+            if bound is None or bound.point is None:
+                continue
+            relation = instr.shape.modifiers[0]
+            narrowed = _narrowed(
+                form, as_float(found.word, form), relation, bound.point, truth == same, at == 2
+            )
+            return found if narrowed is None else Found(Number(form, narrowed), 0)
+        return found
+
+    def _of_shared(self, value: int, instr: Instr) -> Found | None:
+        """What was stored before the barrier before a load; else all that is ever stored."""
+        nodes = self.part.handed.get(value)
+        memo = self._memo
+        word: Word | None = None
+        if nodes:
+            for node in nodes:
+                if self.ssa.resolve(node.value) in memo:
+                    found = self.node(node, 16)
+                    word = found.word if word is None else _joined(word, found.word)
+            return None if word is None else Found(word, 0)
+        return None if self._anything is None else Found(self._anything, 0)
+
+    def _share(self) -> Word | None:
+        """Whatever shared memory may hold, as far as it is known by now."""
+        word: Word | None = self._data if self.part.is_fed_from_outside else None
+        for stored in self.part.stores:
+            known = self._memo.get(stored)
+            if known is not None:
+                word = known.word if word is None else _joined(word, known.word)
+        return word
+
+    # Results ----------------------------------------------------------------------------------
+    def _of_result(self, value: int, instr: Instr) -> Found:
+        opcode, shape = instr.opcode, instr.shape
+        if self.ssa.register[value].type == "pred":
+            return Found(self._predicate_word(value, instr), 0)
+        if opcode in _LOADS:
+            return Found(self._loaded(instr), 0)
+        if opcode in _TENSOR:
+            return Found(self._product_word(value), 0)
+        if opcode == "shfl":
+            return self._source(instr, instr.operands[1])
+        if opcode == "redux":
+            return self._source(instr, instr.operands[1])
+        if opcode == "cvt" and shape.types and shape.types[0] in _EIGHT_BITS:
+            high, low = (self._source(instr, o).word for o in instr.operands[1:3])
+            return Found((_coarse(low), _coarse(high)), 0)
+        if opcode == "cvt" and len(shape.types) == 2:
+            to, of = shape.types
+            if to in FORMATS and of[0] in "su":
+                return Found(self._from_index(instr, FORMATS[to]), 0)
+        return Found(self._transfer(instr, value).word, 0)
+
+    def _loaded(self, instr: Instr) -> Word:
+        space, kind = instr.shape.space, instr.shape.type
+        if space == "param":
+            form = F64 if kind.endswith("64") else F32
+            positive = AbstractFloat(form.normal, form.largest)
+            return Number(form, positive) if kind[1:] in ("32", "64") else DATA
+        return UNKNOWN if space == "local" else self._data
+
+    def _product_word(self, value: int) -> Word:
+        """A tensor-core product of finite factors: NaN in the accumulator stays."""
+        for added in self.part.inputs_of[value]:
+            word = self._memo[added].word
+            if isinstance(word, Unknown):
+                return UNKNOWN
+            if isinstance(word, Number) and not word.value.is_finite:
+                certain = word.value.point is not None and word.value.nan
+                return word if certain else UNKNOWN
+        return DATA
+
+    def _from_index(self, instr: Instr, form: Format) -> Word:
+        """An integer as a number; sizes are positive."""
+        word = self._source(instr, instr.operands[1]).word
+        if isinstance(word, int):
+            return self._transfer(instr, self.ssa.def_values[instr.index][0]).word
+        poly = self.part.guards.symbolic.operand(instr, 1)
+        if poly is not None:
+            least = _least(poly)
+            if least >= 1 and least < 1 << 62:
+                return Number(form, floats.finite(form, float(least)))
+        return DATA
+
+    # Predicates -------------------------------------------------------------------------------
+    def _holds(self, predicate: int) -> object:
+        """True, False, None for either, or `_LATER`."""
+        word = self._memo.get(self.ssa.resolve(predicate))
+        if word is None:
+            return _LATER
+        return bool(word.word) if isinstance(word.word, int) else None
+
+    def _predicate_word(self, value: int, instr: Instr) -> Word:
+        root, same = self.ssa.root(value)
+        fixed = self._roots.get(root)
+        if fixed is not None:
+            return int(fixed == same)
+        opcode = instr.opcode
+        if opcode == "setp" and instr.shape.type in FORMATS and not self.ssa.result[value]:
+            found = self._compared(instr)
+            if found is not None:
+                return int(found)
+        elif opcode in ("and", "or", "xor", "not", "mov"):
+            found = self._combined(instr)
+            if found is not None:
+                return int(found)
+        for truth in (True, False):
+            needed = self.part.guards.of_predicate(value, truth)
+            if needed is None:
+                return int(not truth)
+            full = self.scenario.full and needed <= self.part.tails
+            if not needed or (full and _holds_for_large_sizes(needed)):
+                return int(truth)
+        return UNKNOWN
+
+    def _compared(self, instr: Instr) -> bool | None:
+        if len(instr.operands) != 3:
+            return None
+        form = FORMATS[instr.shape.type]
+        left, right = (self.operand(instr, at, form) for at in (1, 2))
+        if left is None or right is None:
+            return None
+        return floats.compare(instr.shape.modifiers[0], left, right)
+
+    def _combined(self, instr: Instr) -> bool | None:
+        values = [self._truth_of(instr, o) for o in instr.operands[1:]]
+        opcode = instr.opcode
+        if opcode == "and":
+            return False if False in values else None if None in values else True
+        if opcode == "or":
+            return True if True in values else None if None in values else False
+        if None in values:
+            return None
+        if opcode == "xor":
+            return values[0] != values[1]
+        return not values[0] if opcode == "not" else values[0]
+
+    def _truth_of(self, instr: Instr, operand: Operand) -> bool | None:
+        if isinstance(operand, Negated):
+            inner = self._truth_of(instr, operand.operand)
+            return None if inner is None else not inner
+        constant = fold(operand)
+        if constant is not None:
+            return bool(constant)
+        value = self.part.reductions.read(instr, operand)
+        word = None if value is None else self.word(value)
+        return bool(word) if isinstance(word, int) else None
+
+    def _by_statistic(self, instr: Instr, values: list[AbstractFloat]) -> bool:
+        return False
+
+
+class _Later:
+    """A predicate that is not evaluated yet."""
+
+
+_LATER: Final = _Later()
+
+
+def _is_boolean(instr: Instr) -> bool:
+    return any(isinstance(o, Negated) for o in instr.operands) or len(instr.operands) == 4
+
+
+def _joined(a: Word, b: Word) -> Word:
+    """What may be either; a zero of known bits and zero data are the same."""
+    for x, y in ((a, b), (b, a)):
+        if isinstance(x, Data) and x.sample == 0.0 and isinstance(y, int) and y == 0:
+            return x
+    return join(a, b)
+
+
+def _widened(before: Word, after: Word) -> Word:
+    """A bound that moved goes to the end of the format, or to zero on its way there."""
+    if not (isinstance(before, Number) and isinstance(after, Number)):
+        if isinstance(after, Number):
+            return after
+        return UNKNOWN if not isinstance(after, Data) else after
+    old, new, form = before.value, after.value, after.form
+    if not (old.finite and new.finite):
+        return after
+    lo, hi = new.lo, new.hi
+    if lo < old.lo:
+        lo = 0.0 if lo >= 0.0 else -form.largest
+    if hi > old.hi:
+        hi = 0.0 if hi <= 0.0 else form.largest
+    return Number(form, AbstractFloat(lo, hi, new.ninf, new.pinf, new.nan))
+
+
+def _coarse(word: Word) -> Word:
+    """An eight-bit number made of an f32: whether it is NaN is all that is kept."""
+    number = as_float(word, F32)
+    if number.point is not None and number.nan:
+        return Number(F16, number)
+    return DATA if number.is_finite else UNKNOWN
+
+
+def _narrowed(
+    form: Format, a: AbstractFloat, relation: str, bound: float, truth: bool, swapped: bool
+) -> AbstractFloat | None:
+    """The values that compare so with a number; None if nothing is known of the relation."""
+    unordered = len(relation) == 3 and relation.endswith("u")
+    base = relation[:2]
+    if base not in _ORDERED or bound != bound:
+        return None
+    # NaN makes ordered relations false and unordered ones true.
+    nan = a.nan and truth == unordered
+    if not truth:
+        base = _FLIPPED[base]
+    if swapped:
+        base = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}.get(base, base)
+    lo, hi, ninf, pinf = a.lo, a.hi, a.ninf, a.pinf
+    if base == "eq":
+        return AbstractFloat(
+            max(lo, bound), min(hi, bound), ninf and bound == -floats.INF,
+            pinf and bound == floats.INF, nan,
+        )  # fmt: skip
+    if base == "ne":
+        if bound == 0.0:
+            lo = form.smallest if lo == 0.0 else lo
+            hi = -form.smallest if hi == 0.0 else hi
+        ninf, pinf = ninf and bound != -floats.INF, pinf and bound != floats.INF
+        return AbstractFloat(lo, hi, ninf, pinf, nan)
+    if base in ("gt", "ge"):
+        strict = base == "gt"
+        least = form.smallest if strict and bound == 0.0 else bound
+        return AbstractFloat(
+            max(lo, least), hi, ninf and bound == -floats.INF and not strict,
+            pinf and not (strict and bound == floats.INF), nan,
+        )  # fmt: skip
+    strict = base == "lt"
+    most = -form.smallest if strict and bound == 0.0 else bound
+    return AbstractFloat(
+        lo, min(hi, most), ninf and not (strict and bound == -floats.INF),
+        pinf and bound == floats.INF and not strict, nan,
+    )  # fmt: skip
+
+
+def _least(poly: Polynomial) -> int:
+    """A lower bound of an integer whose parameters are at least 1."""
+    atoms = poly.table.atoms
+    total = 0
+    for monomial, coefficient in poly.terms.items():
+        low = high = 1
+        for number in monomial:
+            atom = atoms[number]
+            least = max(atom.low, 1) if atom.kind in ("param", "nctaid") else atom.low
+            if least < 0:
+                return -INFINITY
+            low, high = low * least, high * atom.high
+        total += coefficient * (low if coefficient > 0 else high)
+    return total
+
+
+def _holds_for_large_sizes(guard: Conjunction) -> bool:
+    """True if every conjunct holds when all sizes that bound it are large: the tail is no tail."""
+    for conjunct in guard:
+        poly = conjunct.polynomial
+        if poly is None:
+            return False
+        atoms = poly.table.atoms
+        grows = False
+        for monomial, coefficient in poly.terms.items():
+            if any(atoms[n].kind == "param" for n in monomial):
+                if coefficient < 0 or len(monomial) != 1:
+                    return False
+                grows = True
+            elif any(atoms[n].kind in ("load", "opaque", "select") for n in monomial):
+                return False
+        if not grows:
+            return False
+    return True
+
+
+__all__ = ["FloatValues", "Scenario"]

@@ -1,0 +1,344 @@
+"""Where infinities and NaN begin in certain scenarios, and which stores they reach.
+
+A *fault* is an instruction that makes a NaN or an infinity of finite numbers, or a NaN of
+infinities, in a scenario in which the stored value certainly is one: every number that is loaded
+is 0, or 100, or -100.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar, Final, NamedTuple
+
+from ptxlint.cfg.dominance import PostDominatorsAnalysis
+from ptxlint.dataflow.float_values import FloatSlice, FloatValues, Scenario
+from ptxlint.dataflow.floats import FORMATS, AbstractFloat, Format
+from ptxlint.dataflow.guards import GuardsAnalysis
+from ptxlint.dataflow.padding_values import Data, Number, Word
+from ptxlint.dataflow.reductions import Reductions, ReductionsAnalysis
+from ptxlint.dataflow.ssa import SsaAnalysis
+from ptxlint.dataflow.ssa_values import RESULT
+from ptxlint.dataflow.uniformity import UniformityAnalysis
+from ptxlint.dataflow.value_flow import DATA, ValueFlow, ValueFlowAnalysis
+from ptxlint.facts import Analysis, Facts
+from ptxlint.ir.instruction import Instr
+
+DIFFERENCE: Final = "inf - inf"
+QUOTIENT: Final = "inf / inf"
+ZERO: Final = "division by 0"
+OVERFLOW: Final = "overflow of exp"
+
+_DIVISIONS: Final = frozenset({"div", "rcp", "rsqrt"})
+_SUMS: Final = frozenset({"add", "sub", "fma", "mad"})
+_STORES: Final = frozenset({"st", "atom", "red"})
+_MAX_WALK: Final = 4_096
+LARGE: Final = 100.0
+"""Beyond ln(2**128) = 88.7, so that exp overflows, and exact in every format down to bf16."""
+
+
+class Fault(NamedTuple):
+    """`at` makes a NaN or an infinity that `store` writes.
+
+    `result` is what is stored, "NaN" or "an infinity". `path` are the instructions from `at` to the
+    store. `cause` is what made the infinities or the zero that `at` reads, if it is another one.
+    `data` is what every number that is loaded is.
+    """
+
+    kind: str
+    at: Instr
+    result: str
+    store: Instr
+    path: tuple[Instr, ...]
+    cause: Instr | None
+    data: float
+
+
+class Nonfinite:
+    """The faults of a function, by scenario; each is looked for when it is asked for."""
+
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
+        self.flow: ValueFlow = facts.get(ValueFlowAnalysis)
+        self.reductions: Reductions = facts.get(ReductionsAnalysis)
+        self.ssa = self.flow.ssa
+        self._instrs = facts.function.instrs
+        self.stores = self._find_stores()
+        """The reachable stores to global memory, with the values that they write."""
+        self._part: FloatSlice | None = None
+        self._divisors: FloatValues | None = None
+        self._faults: dict[float, list[Fault]] = {}
+        self.divisions = [
+            i
+            for i in self._instrs
+            if i.opcode in _DIVISIONS and i.shape.type in FORMATS and self.ssa.cfg.is_reachable(i)
+        ]
+        """Divisions of numbers, reciprocals and reciprocal roots, in program order."""
+        self.has_exponentials = any(i.opcode == "ex2" for i in self._instrs)
+
+    def faults(self, data: float) -> list[Fault]:
+        """The faults where every number that is loaded is `data`, in program order."""
+        found = self._faults.get(data)
+        if found is None:
+            found = self._faults[data] = self.faults_in(Scenario(Data(data)), data)
+        return found
+
+    def faults_in(self, scenario: Scenario, data: float = 0.0) -> list[Fault]:
+        """The faults of a scenario, in program order."""
+        values = FloatValues(self.part, scenario)
+        if not values.settled:
+            return []
+        live = values.live_blocks()
+        found: dict[int, Fault] = {}
+        for store, written in self.stores:
+            if self.ssa.cfg.block_of[store.index] not in live or self._is_off(store, values):
+                continue
+            for value in written:
+                fault = self._trace(values, store, value, data)
+                if fault is not None:
+                    found.setdefault(fault.at.index, fault)
+        return [found[at] for at in sorted(found)]
+
+    @property
+    def part(self) -> FloatSlice:
+        """What is stored is made of these values."""
+        if self._part is None:
+            self._part = FloatSlice(self._facts, [v for _, vs in self.stores for v in vs])
+        return self._part
+
+    def _find_stores(self) -> list[tuple[Instr, list[int]]]:
+        out = []
+        for instr in self._instrs:
+            if instr.opcode not in _STORES or instr.shape.space not in ("global", ""):
+                continue
+            if not self.ssa.cfg.is_reachable(instr):
+                continue
+            operands = self.flow.operand_values(instr)
+            first = 2 if instr.opcode == "atom" else 1
+            values = [self.ssa.resolve(v) for vs in operands[first:] for v in vs]
+            out.append((instr, [v for v in values if self.ssa.register[v].type != "pred"]))
+        return out
+
+    def _is_off(self, store: Instr, values: FloatValues) -> bool:
+        """True if the store's guard is certainly false."""
+        predicate = self.ssa.guard_value(store)
+        if predicate is None:
+            return False
+        word = values.word(predicate)
+        return isinstance(word, int) and bool(word) != (store.shape.guard == "@")
+
+    # Back from the store ----------------------------------------------------------------------
+    def _trace(self, values: FloatValues, store: Instr, value: int, data: float) -> Fault | None:
+        word = values.word(value)
+        if word is None or not nonfinite(word):
+            return None
+        path: list[Instr] = []
+        if nonfinite(word) == _NAN:
+            value = self._follow(values, value, _NAN, path)
+            return self._of_nan(values, store, value, path, data)
+        value = self._follow(values, value, _INFINITE, path)
+        found = self._of_infinity(values, value)
+        if found is None:
+            return None
+        return Fault(found, self._made(value), "an infinity", store, _forwards(path), None, data)
+
+    def _follow(self, values: FloatValues, value: int, kind: str, path: list[Instr]) -> int:
+        """The value from which a NaN or infinity was handed down to this one."""
+        seen = {value}
+        while True:
+            if self.ssa.kind[value] == RESULT:
+                path.append(self._made(value))
+            operands = [v for v in values.inputs(value) if v not in seen]
+            before = next((v for v in operands if _is(values, v, kind)), None)
+            if before is None or len(seen) > _MAX_WALK:
+                return value
+            seen.add(before)
+            value = before
+
+    def _of_nan(
+        self, values: FloatValues, store: Instr, value: int, path: list[Instr], data: float
+    ) -> Fault | None:
+        """The fault that made a NaN of numbers."""
+        if self.ssa.kind[value] != RESULT:
+            return None
+        instr = self._made(value)
+        opcode = instr.opcode
+        form = FORMATS.get(instr.shape.type.removesuffix("x2"))
+        if form is None:
+            return None
+        operands = [self._read(values, instr, at, form) for at in range(1, len(instr.operands))]
+        if any(o is None for o in operands):
+            return None
+        numbers = [o for o in operands if o is not None]
+        kind, at, cause = "", instr, None
+        if opcode in ("add", "sub") or (opcode in _SUMS and _is_infinite(numbers[2])):
+            kind = DIFFERENCE
+        elif opcode == "div":
+            kind = ZERO if numbers[1].is_zero else QUOTIENT if _is_infinite(numbers[1]) else ""
+            if kind == QUOTIENT:
+                cause = self._overflow(values, instr, 2)
+        elif opcode in ("mul", "fma", "mad"):
+            infinite = 1 if _is_infinite(numbers[0]) else 2
+            kind, at, cause = self._of_product(values, instr, infinite)
+        if not kind:
+            return None
+        return Fault(kind, at, "NaN", store, _forwards(path), cause, data)
+
+    def _of_product(
+        self, values: FloatValues, instr: Instr, infinite: int
+    ) -> tuple[str, Instr, Instr | None]:
+        """The fault behind 0 * inf: a division by 0, or a quotient of infinities."""
+        factor = self.reductions.read(instr, instr.operands[infinite])
+        if factor is None:
+            return "", instr, None
+        origin = self._follow(values, factor, _INFINITE, [])
+        kind = self._of_infinity(values, origin)
+        if kind == ZERO:
+            return ZERO, self._made(origin), None
+        other = self.reductions.read(instr, instr.operands[3 - infinite])
+        if kind != OVERFLOW or other is None:
+            return "", instr, None
+        division = self.reductions.definition(other)
+        if division is None or division.opcode not in _DIVISIONS:
+            return "", instr, None
+        overflow = self._overflow(values, division, len(division.operands) - 1)
+        return (QUOTIENT, instr, overflow) if overflow is not None else ("", instr, None)
+
+    def _of_infinity(self, values: FloatValues, value: int) -> str | None:
+        """What made an infinity of finite numbers."""
+        instr = self.reductions.definition(value)
+        if instr is None:
+            return None
+        if instr.opcode == "ex2":
+            return OVERFLOW
+        if instr.opcode not in _DIVISIONS:
+            return None
+        form = FORMATS.get(instr.shape.type)
+        if form is None:
+            return None
+        divisor = self._read(values, instr, len(instr.operands) - 1, form)
+        return ZERO if divisor is not None and divisor.is_zero else None
+
+    def _overflow(self, values: FloatValues, instr: Instr, at: int) -> Instr | None:
+        """The exponential that made an operand infinite."""
+        value = self.reductions.read(instr, instr.operands[at])
+        if value is None:
+            return None
+        origin = self._follow(values, value, _INFINITE, [])
+        made = self.reductions.definition(origin)
+        return made if made is not None and made.opcode == "ex2" else None
+
+    def _read(
+        self, values: FloatValues, instr: Instr, at: int, form: Format
+    ) -> AbstractFloat | None:
+        return values.operand(instr, at, form)
+
+    def _made(self, value: int) -> Instr:
+        return self._instrs[self.ssa.instr[value]]
+
+    def line(self, instr: Instr) -> object:
+        """The Python line of an instruction, or the instruction where no line is known."""
+        frame = self._facts.module.python_frame(instr.loc)
+        known = frame is not None and frame.line > 0
+        return (frame.path, frame.line) if frame is not None and known else instr.index
+
+    # Where a number comes from ----------------------------------------------------------------
+    def reduction_behind(self, division: Instr) -> Instr | None:
+        """The last reduction that a divisor is made of, None if it is made of none."""
+        members = self.reductions.members
+        found = self._back(division, lambda i: i.index in members)
+        return None if found is None else self.reductions.all[members[found.index]].at
+
+    def load_behind(self, instr: Instr) -> Instr | None:
+        """A load of global memory that an operand of an instruction is made of, the last first."""
+        return self._back(instr, lambda i: i.opcode == "ld" and i.shape.space == "global")
+
+    def _back(self, instr: Instr, is_wanted: Callable[[Instr], bool]) -> Instr | None:
+        """The first instruction so found on the way back from the last operand."""
+        work = [self.ssa.resolve(v) for v in reversed(self.flow.operand_values(instr)[-1:][0])]
+        seen = set(work)
+        for value in work:
+            made = self.reductions.definition(value)
+            if made is not None and is_wanted(made):
+                return made
+            if len(seen) > _MAX_WALK:
+                break
+            for source in self._data_of(value):
+                if source not in seen:
+                    seen.add(source)
+                    work.append(source)
+        return None
+
+    def _data_of(self, value: int) -> list[int]:
+        """What a value is computed from, also through shared memory, predicates apart."""
+        made = self.reductions.definition(value)
+        if made is not None and made.opcode in ("ld", "ldu", "ldmatrix"):
+            return [self.ssa.resolve(n.value) for n in self.reductions.stored_before(value)]
+        sources = self.flow.sources(value)
+        return [self.ssa.resolve(source) for source, role in sources if role in DATA]
+
+    def divisor(self, division: Instr) -> AbstractFloat | None:
+        """What a divisor may be for any finite data; None if that was not found out."""
+        if self._divisors is None:
+            targets = [v for i in self.divisions for v in self.flow.operand_values(i)[-1]]
+            part = FloatSlice(self._facts, targets)
+            self._divisors = FloatValues(part, Scenario(full=False))
+        form = FORMATS.get(division.shape.type)
+        if form is None or not self._divisors.settled:
+            return None
+        return self._divisors.operand(division, len(division.operands) - 1, form)
+
+
+_NAN: Final = "nan"
+_INFINITE: Final = "inf"
+
+
+def nonfinite(word: Word) -> str:
+    """`nan` or `inf` if a word, or a half of it, certainly is one; else empty.
+
+    What may be NaN or an infinity, but no number, counts as an infinity.
+    """
+    if type(word) is tuple:
+        pair: tuple[Any, ...] = word
+        kinds = {nonfinite(half) for half in pair}
+        return _NAN if _NAN in kinds else _INFINITE if _INFINITE in kinds else ""
+    if not isinstance(word, Number) or word.value.finite or word.value.is_finite:
+        return ""
+    return _INFINITE if word.value.ninf or word.value.pinf else _NAN
+
+
+def _is(values: FloatValues, value: int, kind: str) -> bool:
+    word = values.word(value)
+    return word is not None and nonfinite(word) == kind
+
+
+def _is_infinite(number: AbstractFloat) -> bool:
+    """True for infinities alone, of either sign or of an unknown one."""
+    return not (number.finite or number.nan or number.is_finite)
+
+
+def _forwards(path: list[Instr]) -> tuple[Instr, ...]:
+    return tuple(reversed(path))
+
+
+class NonfiniteAnalysis(Analysis[Nonfinite]):
+    """Infinities and NaN as facts of a function."""
+
+    name: ClassVar[str] = "nonfinite"
+    requires: ClassVar[tuple[type[Analysis[Any]], ...]] = (
+        SsaAnalysis,
+        GuardsAnalysis,
+        UniformityAnalysis,
+        ReductionsAnalysis,
+        ValueFlowAnalysis,
+        PostDominatorsAnalysis,
+    )
+
+    def run(self, facts: Facts) -> Nonfinite:
+        """Nothing is evaluated before it is asked for."""
+        return Nonfinite(facts)
+
+
+__all__ = [
+    "DIFFERENCE", "LARGE", "OVERFLOW", "QUOTIENT", "ZERO", "Fault", "Nonfinite",
+    "NonfiniteAnalysis", "nonfinite",
+]  # fmt: skip
