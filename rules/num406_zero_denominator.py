@@ -10,6 +10,7 @@ from ptxlint.ir.function import Function
 from ptxlint.ir.instruction import Instr
 from ptxlint.rulekit import Hit, Note, Rule, Sample, Verdict
 
+_NAMES = {"add": "sum", "fma": "sum", "min": "minimum", "mul": "product"}
 _ASSUMES = ("finite data without overflow", "sizes and floating-point parameters are positive")
 
 _QUANTISE = """
@@ -173,7 +174,7 @@ def _hit(nonfinite: Nonfinite, fault: Fault, reduction: Instr) -> Hit:
     load = nonfinite.load_behind(reduction)
     if load is not None:
         notes.append(Note("all that is loaded here is 0", load))
-    name = {"add": "sum", "fma": "sum"}.get(reduction.opcode, reduction.opcode)
+    name = _NAMES.get(reduction.opcode, "maximum")
     notes.append(Note(f"so this {name} is 0", reduction))
     notes.append(Note(f"and {fault.result} is stored", fault.store))
     return Hit(

@@ -13,11 +13,11 @@ value that is nothing but NaN or infinite is that in some launch.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ptxlint.cfg.dominance import PostDominatorsAnalysis
 from ptxlint.dataflow import floats
-from ptxlint.dataflow.floats import F16, F32, F64, FORMATS, AbstractFloat, Format
+from ptxlint.dataflow.floats import BF16, F16, F32, F64, FORMATS, AbstractFloat, Format
 from ptxlint.dataflow.guards import ALWAYS, Conjunct, Conjunction, GuardsAnalysis
 from ptxlint.dataflow.padding_values import (
     DATA,
@@ -42,6 +42,7 @@ from ptxlint.ir.instruction import Instr
 from ptxlint.ir.opcodes import memory_of
 from ptxlint.ir.operand import Address, Negated, Operand, Register
 from ptxlint.ir.pattern import fold
+from ptxlint.ir.types import BITS
 
 _SWEEPS: Final = 24
 _WIDEN_AFTER: Final = 3
@@ -302,7 +303,7 @@ class FloatValues(Evaluator):
                     continue
                 before = memo.get(value)
                 if value in joins and before is not None:
-                    word = _joined(before.word, found.word)
+                    word = self._join(value, before.word, found.word)
                     if word != before.word and sweep >= _WIDEN_AFTER:
                         word = _widened(before.word, word)
                     found = Found(word, 0)
@@ -337,7 +338,7 @@ class FloatValues(Evaluator):
         if self.part.is_shared_load(instr):
             return self._of_shared(value, instr)
         if instr.opcode == "selp":
-            return self._of_selection(instr)
+            return self._of_selection(value, instr)
         if any(v not in memo for v in self.part.inputs_of[value]):
             return None
         return self._of_result(value, instr)
@@ -354,17 +355,14 @@ class FloatValues(Evaluator):
         loop = self.part.loops.with_header(block)
         word: Word | None = start
         for source, operand in zip(ssa.phi_sources(block), ssa.operands[phi], strict=True):
-            if (source, block) in self.dead_edges:
+            inside = loop is not None and source >= 0 and self.part.loops.contains(loop, source)
+            if (source, block) in self.dead_edges or (start is not None and not inside):
                 continue
-            if (
-                start is not None
-                and loop is not None
-                and not self.part.loops.contains(loop, source)
-            ):
+            if inside and self.scenario.once == block:
                 continue
             found = memo.get(ssa.resolve(operand))
             if found is not None:
-                word = found.word if word is None else _joined(word, found.word)
+                word = found.word if word is None else self._join(phi, word, found.word)
         return None if word is None else Found(word, 0)
 
     def _of_merge(self, value: int) -> Found | None:
@@ -373,10 +371,10 @@ class FloatValues(Evaluator):
         if truth is _LATER:
             return None
         return self._either(
-            truth, lambda t: self._arm(predicate, if_true if t else if_false, bool(t))
+            value, truth, lambda t: self._arm(predicate, if_true if t else if_false, bool(t))
         )
 
-    def _of_selection(self, instr: Instr) -> Found | None:
+    def _of_selection(self, made: int, instr: Instr) -> Found | None:
         operand = instr.operands[3]
         predicate = self.part.reductions.read(instr, operand)
         negated = isinstance(operand, Negated)
@@ -395,9 +393,9 @@ class FloatValues(Evaluator):
                 return self._memo.get(value)
             return self._arm(predicate, value, chosen)
 
-        return self._either(truth, arm)
+        return self._either(made, truth, arm)
 
-    def _either(self, truth: object, arm: object) -> Found | None:
+    def _either(self, made: int, truth: object, arm: object) -> Found | None:
         """One arm where the predicate is known, else both joined."""
         assert callable(arm)
         if truth is not None:
@@ -406,7 +404,11 @@ class FloatValues(Evaluator):
         yes, no = arm(True), arm(False)
         if yes is None or no is None:
             return None
-        return Found(_joined(yes.word, no.word), 0)
+        return Found(self._join(made, yes.word, no.word), 0)
+
+    def _join(self, value: int, a: Word, b: Word) -> Word:
+        """What may be either, in the register of a value."""
+        return _joined(a, b, BITS.get(self.ssa.register[value].type, 32))
 
     def _arm(self, predicate: int, value: int, truth: bool) -> Found | None:
         """An arm of a selection, narrowed by what its predicate says of it."""
@@ -443,7 +445,7 @@ class FloatValues(Evaluator):
             for node in nodes:
                 if self.ssa.resolve(node.value) in memo:
                     found = self.node(node, 16)
-                    word = found.word if word is None else _joined(word, found.word)
+                    word = found.word if word is None else self._join(value, word, found.word)
             return None if word is None else Found(word, 0)
         return None if self._anything is None else Found(self._anything, 0)
 
@@ -468,7 +470,7 @@ class FloatValues(Evaluator):
         if opcode == "shfl":
             return self._source(instr, instr.operands[1])
         if opcode == "redux":
-            return self._source(instr, instr.operands[1])
+            return Found(self._combined_lanes(instr), 0)
         if opcode == "cvt" and shape.types and shape.types[0] in _EIGHT_BITS:
             high, low = (self._source(instr, o).word for o in instr.operands[1:3])
             return Found((_coarse(low), _coarse(high)), 0)
@@ -477,6 +479,14 @@ class FloatValues(Evaluator):
             if to in FORMATS and of[0] in "su":
                 return Found(self._from_index(instr, FORMATS[to]), 0)
         return Found(self._transfer(instr, value).word, 0)
+
+    def _combined_lanes(self, instr: Instr) -> Word:
+        """The largest or least number of a warp; what combines integers is not followed."""
+        form = FORMATS.get(instr.shape.type)
+        if form is None:
+            return UNKNOWN
+        number = as_float(self._source(instr, instr.operands[1]).word, form)
+        return Number(form, floats.absolute(number) if instr.shape.has("abs") else number)
 
     def _loaded(self, instr: Instr) -> Word:
         space, kind = instr.shape.space, instr.shape.type
@@ -588,12 +598,43 @@ def _is_boolean(instr: Instr) -> bool:
     return any(isinstance(o, Negated) for o in instr.operands) or len(instr.operands) == 4
 
 
-def _joined(a: Word, b: Word) -> Word:
-    """What may be either; a zero of known bits and zero data are the same."""
+def _joined(a: Word, b: Word, width: int = 32) -> Word:
+    """What may be either. Bits that are an infinity beside data are that in one format."""
     for x, y in ((a, b), (b, a)):
-        if isinstance(x, Data) and x.sample == 0.0 and isinstance(y, int) and y == 0:
-            return x
+        if isinstance(x, Data) and isinstance(y, int):
+            if y == 0:
+                return x if x.sample == 0.0 else DATA
+            return _joined_bits(x, y, width)
+        if isinstance(x, Data) and type(y) is tuple:
+            pair: tuple[Any, ...] = y
+            return _joined(x, pair[0], width // 2), _joined(x, pair[1], width // 2)
     return join(a, b)
+
+
+def _joined_bits(data: Data, bits: int, width: int) -> Word:
+    """Data or a constant that may be an infinity."""
+    if width == 32:
+        low, high = bits & 0xFFFF, bits >> 16 & 0xFFFF
+        if low == high and _infinite_format(low) is not None:
+            half = _joined_bits(data, low, 16)
+            return half, half
+    form = F32 if width == 32 else _infinite_format(bits) if width == 16 else None
+    if form is not None and not floats.decode(form, bits).is_finite:
+        return Number(form, floats.join(floats.decode(form, bits), as_float(data, form)))
+    finite = all(floats.decode(f, bits).is_finite for f in _FORMATS_OF.get(width, ()))
+    return DATA if finite and width in _FORMATS_OF else UNKNOWN
+
+
+_FORMATS_OF: Final = {32: (F32, F16, BF16), 16: (F16, BF16)}
+
+
+def _infinite_format(bits: int) -> Format | None:
+    """The 16-bit format in which a pattern is an infinity."""
+    for form in (F16, BF16):
+        number = floats.decode(form, bits)
+        if number.ninf or number.pinf:
+            return form
+    return None
 
 
 def _widened(before: Word, after: Word) -> Word:

@@ -102,7 +102,10 @@ class Nonfinite:
     def part(self) -> FloatSlice:
         """What is stored is made of these values."""
         if self._part is None:
-            self._part = FloatSlice(self._facts, [v for _, vs in self.stores for v in vs])
+            guards = [self.ssa.guard_value(store) for store, _ in self.stores]
+            targets = [v for _, vs in self.stores for v in vs]
+            targets += [v for v in guards if v is not None]
+            self._part = FloatSlice(self._facts, targets)
         return self._part
 
     def _find_stores(self) -> list[tuple[Instr, list[int]]]:
@@ -245,8 +248,10 @@ class Nonfinite:
     def reduction_behind(self, division: Instr) -> Instr | None:
         """The last reduction that a divisor is made of, None if it is made of none."""
         members = self.reductions.members
-        found = self._back(division, lambda i: i.index in members)
-        return None if found is None else self.reductions.all[members[found.index]].at
+        found = self._back(division, lambda i: i.index in members or i.opcode == "redux")
+        if found is None or found.index not in members:
+            return found
+        return self.reductions.all[members[found.index]].at
 
     def load_behind(self, instr: Instr) -> Instr | None:
         """A load of global memory that an operand of an instruction is made of, the last first."""
