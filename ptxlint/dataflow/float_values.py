@@ -220,21 +220,46 @@ class FloatSlice:
         return frozenset(found)
 
 
-class FloatValues(Evaluator):
+class _Arithmetic(Evaluator):
+    """What instructions make of words, which are handed in."""
+
+    def __init__(self, part: FloatSlice) -> None:
+        super().__init__(
+            part.ssa, part.guards, part.facts.get(UniformityAnalysis), part.reductions,
+            Hypothesis(None, ALWAYS, 0), [1 << 60],
+        )  # fmt: skip
+        self.words: dict[int, Found] = self._memo
+
+    def of(self, value: int) -> Found:
+        """The word of a value; unknown if it was not evaluated."""
+        return self._memo.get(self.ssa.resolve(value), Found(UNKNOWN, 0))
+
+    def result(self, instr: Instr, value: int) -> Word:
+        """What an instruction makes of the words that it reads."""
+        return self._transfer(instr, value).word
+
+    def operand(self, instr: Instr, operand: Operand) -> Word:
+        """What an instruction reads."""
+        return self._source(instr, operand).word
+
+    def _by_statistic(self, instr: Instr, values: list[AbstractFloat]) -> bool:
+        return False
+
+
+class FloatValues:
     """The words of the values of a slice in one scenario.
 
-    `words` holds them; a value that is not there is never computed in this scenario.
+    A value that has none is never computed in this scenario.
     """
 
     def __init__(self, part: FloatSlice, scenario: Scenario) -> None:
-        super().__init__(
-            part.ssa, part.guards, part.facts.get(UniformityAnalysis), part.reductions,
-            Hypothesis(None, ALWAYS, 0), [1 << 60], None, scenario.data,
-        )  # fmt: skip
         self.part = part
         self.scenario = scenario
+        self.ssa = ssa = part.ssa
+        self._arithmetic = _Arithmetic(part)
+        self._words = self._arithmetic.words
+        self._data = scenario.data
         self._instructions = part.facts.function.instrs
-        ssa = part.ssa
         self._roots = {ssa.root(p)[0]: t == ssa.root(p)[1] for p, t in scenario.truths.items()}
         self.dead_edges: set[tuple[int, int]] = set(part.skips)
         self._anything: Word | None = self._data if part.is_fed_from_outside else None
@@ -243,7 +268,7 @@ class FloatValues(Evaluator):
 
     def word(self, value: int) -> Word | None:
         """What a value holds; None if it is never computed."""
-        found = self._memo.get(self.ssa.resolve(value))
+        found = self._words.get(self.ssa.resolve(value))
         return None if found is None else found.word
 
     def number(self, value: int, form: Format) -> AbstractFloat | None:
@@ -257,7 +282,7 @@ class FloatValues(Evaluator):
         if isinstance(operand, Register):
             read = self.part.reductions.read(instr, operand)
             return None if read is None else self.number(read, form)
-        return as_float(self._source(instr, operand).word, form)
+        return as_float(self._arithmetic.operand(instr, operand), form)
 
     def inputs(self, value: int) -> tuple[int, ...]:
         """The values that a value is computed from, resolved."""
@@ -294,21 +319,21 @@ class FloatValues(Evaluator):
     def _run(self) -> bool:
         """Sweep over the values until none changes; False if that takes too long."""
         joins = {v for v in self.part.order if self._joins(v)}
-        memo = self._memo
+        words = self._words
         for sweep in range(_SWEEPS):
             changed = False
             for value in self.part.order:
                 found = self._step(value)
                 if found is None:
                     continue
-                before = memo.get(value)
+                before = words.get(value)
                 if value in joins and before is not None:
                     word = self._join(value, before.word, found.word)
                     if word != before.word and sweep >= _WIDEN_AFTER:
                         word = _widened(before.word, word)
                     found = Found(word, 0)
                 if before is None or before.word != found.word:
-                    memo[value] = found
+                    words[value] = found
                     changed = True
             self._prune()
             self._anything = self._share()
@@ -320,13 +345,17 @@ class FloatValues(Evaluator):
         """True for values that are joined over rounds: phis of loops, loads of shared memory."""
         kind = self.ssa.kind[value]
         if kind == PHI:
-            return self._is_header(value)
+            block = self.ssa.phi_block[value]
+            position = self.ssa.cfg.position
+            return any(
+                p >= 0 and position[p] >= position[block] for p in self.ssa.phi_sources(block)
+            )
         instr = self.part.reductions.definition(value)
         return instr is not None and self.part.is_shared_load(instr)
 
     def _step(self, value: int) -> Found | None:
         """The word of a value from what is known now; None while that is too little."""
-        ssa, memo = self.ssa, self._memo
+        ssa, words = self.ssa, self._words
         kind = ssa.kind[value]
         if kind == PHI:
             return self._of_phi(value)
@@ -339,17 +368,13 @@ class FloatValues(Evaluator):
             return self._of_shared(value, instr)
         if instr.opcode == "selp":
             return self._of_selection(value, instr)
-        if any(v not in memo for v in self.part.inputs_of[value]):
+        if any(v not in words for v in self.part.inputs_of[value]):
             return None
         return self._of_result(value, instr)
 
-    def of(self, value: int) -> Found:
-        """The word of a value; unknown if it was not evaluated."""
-        return self._memo.get(self.ssa.resolve(value), Found(UNKNOWN, 0))
-
     # Joins ------------------------------------------------------------------------------------
     def _of_phi(self, phi: int) -> Found | None:
-        ssa, memo = self.ssa, self._memo
+        ssa, words = self.ssa, self._words
         block = ssa.phi_block[phi]
         start = self.scenario.starts.get(phi)
         loop = self.part.loops.with_header(block)
@@ -360,7 +385,7 @@ class FloatValues(Evaluator):
                 continue
             if inside and self.scenario.once == block:
                 continue
-            found = memo.get(ssa.resolve(operand))
+            found = words.get(ssa.resolve(operand))
             if found is not None:
                 word = found.word if word is None else self._join(phi, word, found.word)
         return None if word is None else Found(word, 0)
@@ -388,9 +413,9 @@ class FloatValues(Evaluator):
             source = instr.operands[1 if chosen != negated else 2]
             value = self.part.reductions.read(instr, source)
             if value is None:
-                return self._source(instr, source)
+                return Found(self._arithmetic.operand(instr, source), 0)
             if predicate is None:
-                return self._memo.get(value)
+                return self._words.get(value)
             return self._arm(predicate, value, chosen)
 
         return self._either(made, truth, arm)
@@ -413,7 +438,7 @@ class FloatValues(Evaluator):
     def _arm(self, predicate: int, value: int, truth: bool) -> Found | None:
         """An arm of a selection, narrowed by what its predicate says of it."""
         value = self.ssa.resolve(value)
-        found = self._memo.get(value)
+        found = self._words.get(value)
         if found is None:
             return None
         root, same = self.ssa.root(self.ssa.resolve(predicate))
@@ -439,12 +464,12 @@ class FloatValues(Evaluator):
     def _of_shared(self, value: int, instr: Instr) -> Found | None:
         """What was stored before the barrier before a load; else all that is ever stored."""
         nodes = self.part.handed.get(value)
-        memo = self._memo
+        words = self._words
         word: Word | None = None
         if nodes:
             for node in nodes:
-                if self.ssa.resolve(node.value) in memo:
-                    found = self.node(node, 16)
+                if self.ssa.resolve(node.value) in words:
+                    found = self._arithmetic.node(node, 16)
                     word = found.word if word is None else self._join(value, word, found.word)
             return None if word is None else Found(word, 0)
         return None if self._anything is None else Found(self._anything, 0)
@@ -453,7 +478,7 @@ class FloatValues(Evaluator):
         """Whatever shared memory may hold, as far as it is known by now."""
         word: Word | None = self._data if self.part.is_fed_from_outside else None
         for stored in self.part.stores:
-            known = self._memo.get(stored)
+            known = self._words.get(stored)
             if known is not None:
                 word = known.word if word is None else _joined(word, known.word)
         return word
@@ -468,24 +493,24 @@ class FloatValues(Evaluator):
         if opcode in _TENSOR:
             return Found(self._product_word(value), 0)
         if opcode == "shfl":
-            return self._source(instr, instr.operands[1])
+            return Found(self._arithmetic.operand(instr, instr.operands[1]), 0)
         if opcode == "redux":
             return Found(self._combined_lanes(instr), 0)
         if opcode == "cvt" and shape.types and shape.types[0] in _EIGHT_BITS:
-            high, low = (self._source(instr, o).word for o in instr.operands[1:3])
+            high, low = (self._arithmetic.operand(instr, o) for o in instr.operands[1:3])
             return Found((_coarse(low), _coarse(high)), 0)
         if opcode == "cvt" and len(shape.types) == 2:
             to, of = shape.types
             if to in FORMATS and of[0] in "su":
                 return Found(self._from_index(instr, FORMATS[to]), 0)
-        return Found(self._transfer(instr, value).word, 0)
+        return Found(self._arithmetic.result(instr, value), 0)
 
     def _combined_lanes(self, instr: Instr) -> Word:
         """The largest or least number of a warp; what combines integers is not followed."""
         form = FORMATS.get(instr.shape.type)
         if form is None:
             return UNKNOWN
-        number = as_float(self._source(instr, instr.operands[1]).word, form)
+        number = as_float(self._arithmetic.operand(instr, instr.operands[1]), form)
         return Number(form, floats.absolute(number) if instr.shape.has("abs") else number)
 
     def _loaded(self, instr: Instr) -> Word:
@@ -499,7 +524,7 @@ class FloatValues(Evaluator):
     def _product_word(self, value: int) -> Word:
         """A tensor-core product of finite factors: NaN in the accumulator stays."""
         for added in self.part.inputs_of[value]:
-            word = self._memo[added].word
+            word = self._words[added].word
             if isinstance(word, Unknown):
                 return UNKNOWN
             if isinstance(word, Number) and not word.value.is_finite:
@@ -509,9 +534,9 @@ class FloatValues(Evaluator):
 
     def _from_index(self, instr: Instr, form: Format) -> Word:
         """An integer as a number; sizes are positive."""
-        word = self._source(instr, instr.operands[1]).word
+        word = self._arithmetic.operand(instr, instr.operands[1])
         if isinstance(word, int):
-            return self._transfer(instr, self.ssa.def_values[instr.index][0]).word
+            return self._arithmetic.result(instr, self.ssa.def_values[instr.index][0])
         poly = self.part.guards.symbolic.operand(instr, 1)
         if poly is not None:
             least = _least(poly)
@@ -522,7 +547,7 @@ class FloatValues(Evaluator):
     # Predicates -------------------------------------------------------------------------------
     def _holds(self, predicate: int) -> object:
         """True, False, None for either, or `_LATER`."""
-        word = self._memo.get(self.ssa.resolve(predicate))
+        word = self._words.get(self.ssa.resolve(predicate))
         if word is None:
             return _LATER
         return bool(word.word) if isinstance(word.word, int) else None
@@ -582,9 +607,6 @@ class FloatValues(Evaluator):
         value = self.part.reductions.read(instr, operand)
         word = None if value is None else self.word(value)
         return bool(word) if isinstance(word, int) else None
-
-    def _by_statistic(self, instr: Instr, values: list[AbstractFloat]) -> bool:
-        return False
 
 
 class _Later:
