@@ -7,6 +7,7 @@ bits of the thread index. Sources: PTX ISA, "st", "ld", "cp.async", "ldmatrix", 
 
 from __future__ import annotations
 
+import re
 from functools import reduce
 from operator import or_
 from typing import Final, NamedTuple
@@ -15,7 +16,7 @@ from ptxlint.dataflow.lane_map import span_value
 from ptxlint.dataflow.lane_words import Condition, Word, make
 from ptxlint.ir.instruction import Instr
 from ptxlint.ir.opcodes import memory_of
-from ptxlint.ir.operand import Address, Operand, Vector
+from ptxlint.ir.operand import Address, Operand, Register, Vector
 from ptxlint.ir.pattern import fold
 from ptxlint.ir.types import BITS
 
@@ -138,6 +139,115 @@ def copy_chunks(instr: Instr, word: Word) -> list[Chunk] | None:
     """The chunk that a `cp.async` writes: all of it, what lies past the source size with zeros."""
     size = fold(instr.operands[2]) if len(instr.operands) > 2 else None
     return None if size is None else [Chunk(word, size, 0, 0, 0)]
+
+
+class MatrixShape(NamedTuple):
+    """The shape of a matrix that `wgmma` reads from shared memory.
+
+    2^rows rows of A or columns of B, 2^depth elements of `size` bytes along k. `across`: elements
+    that are neighbours in memory have the same k, the other major order than the usual.
+    """
+
+    operand: int
+    rows: int
+    depth: int
+    size: int
+    across: bool
+
+
+def is_descriptor(instr: Instr, operand: int) -> bool:
+    """True if an operand of `wgmma` is a matrix descriptor, not a vector of registers."""
+    if instr.opcode != "wgmma" or len(instr.operands) < 4 or operand not in (1, 2):
+        return False
+    return isinstance(instr.operands[operand], Register)
+
+
+def descriptors(instr: Instr) -> list[Register]:
+    """The registers that hold matrix descriptors."""
+    found = [instr.operands[at] for at in (1, 2) if is_descriptor(instr, at)]
+    return [r for r in found if isinstance(r, Register)]
+
+
+def matrix_shape(instr: Instr, operand: int) -> MatrixShape | None:
+    """The shape of A (operand 1) or B (operand 2); None for one that is not followed.
+
+    See PTX ISA, "wgmma.mma_async": transposition is told by the last immediates, for 16-bit types
+    only, B's last.
+    """
+    shape = instr.shape
+    size = _ELEMENT_BYTES.get(shape.types[operand] if len(shape.types) > 2 else "", 0)
+    names = (re.fullmatch(r"m64n(\d+)k(\d+)", modifier) for modifier in shape.modifiers)
+    found = next((name for name in names if name), None)
+    if found is None or not size or shape.has("sp"):
+        return None
+    columns, depth = int(found[1]), int(found[2])
+    count = 64 if operand == 1 else columns
+    if count & count - 1 or depth * size != 32:
+        return None
+    across = False
+    if size == 2:
+        from_registers = not is_descriptor(instr, 1)
+        at = len(instr.operands) - (2 if operand == 1 and not from_registers else 1)
+        flag = fold(instr.operands[at])
+        if flag not in (0, 1):
+            return None
+        across = flag == 1
+    return MatrixShape(operand, count.bit_length() - 1, depth.bit_length() - 1, size, across)
+
+
+def descriptor_chunk(shape: MatrixShape, word: Word, width: int) -> Chunk | None:
+    """The elements that a descriptor stands for, by row, k and warpgroup; None if not followed.
+
+    See PTX ISA, "Matrix descriptor format" and "Shared memory matrix layout". A thread index has
+    `width` bits; those from 7 on tell warpgroups apart.
+    """
+    constant = word.constant
+    if constant is None or any(word.basis[:7]) or word.moving >> 14:
+        return None
+    mode = constant >> 62
+    lead, stride = (constant >> 16 & 0x3FFF) << 4, (constant >> 32 & 0x3FFF) << 4
+    if constant >> 49 & 7:
+        return None
+    pitch = {0: 16, 1: 128, 2: 64, 3: 32}[mode]
+    size = shape.size.bit_length() - 1
+    inner = pitch.bit_length() - 1 - size
+    if not shape.across:
+        # Rows of one pitch, eight to a group; without a swizzle k goes on in the next column.
+        rows = [pitch << i if i < 3 else stride << i - 3 for i in range(shape.rows)]
+        depth = [1 << size + i if i < inner else lead << i - inner for i in range(shape.depth)]
+    else:
+        outer = stride if not mode else lead
+        groups = lead if not mode else stride
+        rows = [1 << size + i if i < inner else outer << i - inner for i in range(shape.rows)]
+        depth = [pitch << i if i < 3 else groups << i - 3 for i in range(shape.depth)]
+    above = [entry << 4 for entry in word.basis[7:width]]
+    start = (constant & 0x3FFF) << 4
+    plain = make(start, 0, (*rows, *depth, *above), 32)
+    origin = plain.constant
+    if origin is None or _overlap(plain.basis):
+        return None
+    mask = {0: 0, 1: 7, 2: 3, 3: 1}[mode]
+
+    def swizzled(address: int) -> int:
+        return address ^ (address >> 7 & mask) << 4
+
+    basis = tuple([swizzled(entry) for entry in plain.basis])
+    return Chunk(make(0, swizzled(origin), basis, 32), shape.size, 0, 0, shape.size)
+
+
+def _overlap(basis: tuple[int, ...]) -> bool:
+    """True if sums of entries are not their exclusive or."""
+    union = 0
+    for entry in basis:
+        if entry & union:
+            return True
+        union |= entry
+    return False
+
+
+_ELEMENT_BYTES: Final = {
+    "f16": 2, "bf16": 2, "tf32": 4, "e4m3": 1, "e5m2": 1, "s8": 1, "u8": 1,
+}  # fmt: skip
 
 
 def shared_address(instr: Instr) -> Address | None:

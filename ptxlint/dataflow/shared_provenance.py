@@ -25,12 +25,17 @@ from ptxlint.dataflow.shared_cells import (
     MAX_SHARED,
     Chunk,
     Lanes,
+    MatrixShape,
     Write,
     all_lanes,
     cells_of,
     copy_chunks,
+    descriptor_chunk,
+    descriptors,
+    is_descriptor,
     lanes_where,
     matrix_chunks,
+    matrix_shape,
     shared_address,
     vector_chunks,
     writes_shared,
@@ -42,11 +47,11 @@ from ptxlint.dataflow.stages import StageGraph
 from ptxlint.dataflow.uniformity import Uniformity, UniformityAnalysis
 from ptxlint.facts import Analysis, Facts
 from ptxlint.ir.instruction import Instr
-from ptxlint.ir.operand import Register, Vector
+from ptxlint.ir.operand import Register
 
 BUDGET_PER_INSTRUCTION: Final = 200
 """Steps allowed for each instruction of the function, plus a fixed start."""
-_MAX_PASSAGES: Final = 64
+_MAX_PASSAGES: Final = 512
 
 NO_WIDTH: Final = "the number of threads is not known to be a power of two in one dimension"
 NO_ADDRESS: Final = "its address is not linear in the bits of the thread index"
@@ -56,6 +61,7 @@ SOME_THREADS: Final = "only some threads come to a store to shared memory"
 NOT_WRITTEN: Final = "not all that is read was written before"
 NOT_LINEAR: Final = "what threads read is not linear in the bits of their index"
 NOT_A_LOAD: Final = "it is no load from shared memory that is followed"
+NOT_FOLLOWED: Final = "the shape of the matrix is not one that is followed"
 SPENT: Final = "the work budget was spent"
 
 
@@ -169,6 +175,20 @@ class Loaded(NamedTuple):
     parts: tuple[Movement | None, ...]
 
 
+class Matrix(NamedTuple):
+    """What is known of a matrix that an instruction reads from shared memory.
+
+    The reading index of its movements is no thread: its low `rows` bits are the row of A or the
+    column of B, the next `depth` bits are k, and above them are the bits of the thread index from
+    7 on, which tell warpgroups apart. `loaded.parts` is by 16 bits (or bytes) of an element.
+    """
+
+    rows: int
+    depth: int
+    loaded: Loaded | None
+    reason: str
+
+
 class _Claim(NamedTuple):
     """The bytes that a load gets from a write."""
 
@@ -197,6 +217,7 @@ class SharedProvenance:
         self.steps = default if budget is None else budget
         self._found: dict[int, tuple[Loaded, ...]] = {}
         self._why: dict[int, str] = {}
+        self._matrices: dict[tuple[int, int], Matrix] = {}
         self._set: _Setting | None = None
 
     def of(self, instr: Instr) -> tuple[Loaded, ...]:
@@ -206,29 +227,51 @@ class SharedProvenance:
             found = self._found[instr.index] = self._find(instr)
         return found
 
+    def matrix(self, instr: Instr, operand: int) -> Matrix | None:
+        """Where the elements of a `wgmma` operand come from; None if it is no descriptor.
+
+        Operand 1 is A, operand 2 is B.
+        """
+        if not is_descriptor(instr, operand):
+            return None
+        key = (instr.index, operand)
+        found = self._matrices.get(key)
+        if found is None:
+            found = self._matrices[key] = self._find_matrix(instr, operand)
+        return found
+
+    def _find_matrix(self, instr: Instr, operand: int) -> Matrix:
+        shape = matrix_shape(instr, operand)
+        if shape is None:
+            return Matrix(0, 0, None, NOT_FOLLOWED)
+        if self.width is None:
+            return Matrix(shape.rows, shape.depth, None, NO_WIDTH)
+        search = _Search(self, self._setting(self.width), instr, shape)
+        loaded = search.run()
+        whole = loaded[0] if loaded and None not in loaded[0].parts else None
+        return Matrix(shape.rows, shape.depth, whole, "" if whole else search.reason)
+
+    def _setting(self, width: int) -> _Setting:
+        if self._set is None:
+            self._set = _Setting(self._facts, self._ssa, self._uniformity, width)
+        return self._set
+
     def why(self, instr: Instr) -> str:
         """Why some part of what a load defines is not known; "" if all is."""
         self.of(instr)
         return self._why.get(instr.index, "")
 
     def _find(self, instr: Instr) -> tuple[Loaded, ...]:
-        address = shared_address(instr)
         if self.width is None:
-            return self._fail(instr, NO_WIDTH)
-        if address is None or instr.opcode not in ("ld", "ldmatrix") or not _is_shared(instr):
-            return self._fail(instr, NOT_A_LOAD)
-        if self._set is None:
-            self._set = _Setting(self._facts, self._ssa, self._uniformity, self.width)
-        search = _Search(self, self._set, instr)
-        return search.run()
-
-    def _fail(self, instr: Instr, reason: str) -> tuple[Loaded, ...]:
-        self._why[instr.index] = reason
-        return ()
-
-    def note(self, instr: Instr, reason: str) -> None:
-        """Remember the first reason why a part of a load is not known."""
-        self._why.setdefault(instr.index, reason)
+            self._why[instr.index] = NO_WIDTH
+            return ()
+        if instr.opcode not in ("ld", "ldmatrix") or not _is_shared(instr):
+            self._why[instr.index] = NOT_A_LOAD
+            return ()
+        search = _Search(self, self._setting(self.width), instr)
+        found = search.run()
+        self._why[instr.index] = search.reason
+        return found
 
 
 def _is_shared(instr: Instr) -> bool:
@@ -263,6 +306,7 @@ class _Setting:
                 guard = ssa.guard_value(instr)
                 if guard is not None:
                     wanted.append(guard)
+            wanted += [self.words.value_read(instr, r) for r in descriptors(instr)]
         self.graph = StageGraph(ssa, self.words, wanted)
         self._writes: dict[tuple[int, int], Write] = {}
         self._cells: dict[tuple[Any, ...], int] = {}
@@ -299,6 +343,13 @@ class _Setting:
         if condition is None:
             return self.everyone, False
         return lanes_where(condition, self.width), True
+
+    def descriptor(self, instr: Instr, operand: int, number: int) -> Word | None:
+        """A matrix descriptor, with the address in it counted in all of shared memory."""
+        found = self.words.read(instr, instr.operands[operand], number, self.state(number))
+        if found is None or self._symbols.get(found.symbol, -1) != 0:
+            return None
+        return found
 
     def word(self, instr: Instr, number: int) -> Word | None:
         """The address of a load or store, as an offset in all of shared memory."""
@@ -374,53 +425,67 @@ def _symbol_places(facts: Facts) -> dict[str, int]:
 
 
 class _Search:
-    """The search for the stores behind one load."""
+    """The search for the stores behind one load, or behind one matrix operand."""
 
-    def __init__(self, owner: SharedProvenance, setting: _Setting, load: Instr) -> None:
+    def __init__(
+        self,
+        owner: SharedProvenance,
+        setting: _Setting,
+        load: Instr,
+        matrix: MatrixShape | None = None,
+    ) -> None:
         self._owner = owner
         self._set = setting
         self._load = load
+        self._matrix = matrix
+        self.reason = ""
+        """The first reason why some part is not known, "" if all is."""
+
+    def _note(self, reason: str) -> None:
+        self.reason = self.reason or reason
 
     def run(self) -> tuple[Loaded, ...]:
-        """What is known of each register."""
-        load, setting = self._load, self._set
-        owner = self._owner
-        block = setting.ssa.cfg.block_of[load.index]
-        nodes = setting.graph.at_block.get(block, [])
-        registers = self._registers()
-        if not nodes or registers is None:
-            return owner._fail(load, NOT_A_LOAD)
-        by_part: list[list[list[Movement | None]]] = []
-        bits = 16
-        for node in nodes:
-            found = self._in_node(node)
-            if found is None:
+        """What is known of each register; () if nothing is."""
+        setting = self._set
+        nodes = setting.graph.at_block.get(setting.ssa.cfg.block_of[self._load.index], [])
+        found: list[tuple[int, list[list[Movement | None]]]] = []
+        for number, node in enumerate(nodes):
+            parts = self._in_node(node)
+            if parts is None or (number and parts[0] != found[0][0]):
+                self._note(NOT_LINEAR)
                 return ()
-            bits = min(bits, found[0])
-            by_part.append(found[1])
-        if bits == 8 and any(len(f[0]) != len(by_part[0][0]) for f in by_part):
-            return owner._fail(load, NOT_LINEAR)
+            found.append(parts)
+        if not found:
+            self._note(NOT_A_LOAD)
+            return ()
         out = []
-        for at in range(registers):
-            parts = tuple(
-                _join([found[at][k] for found in by_part]) for k in range(len(by_part[0][at]))
-            )
-            out.append(Loaded(bits, parts))
+        bits, first = found[0]
+        for at, register in enumerate(first):
+            joined = [
+                self._join([parts[1][at][k] for parts in found]) for k in range(len(register))
+            ]
+            out.append(Loaded(bits, tuple(joined)))
         return tuple(out)
 
-    def _registers(self) -> int | None:
-        target = self._load.operands[0]
-        return len(target.elements) if isinstance(target, Vector) else 1
+    def _join(self, parts: list[Movement | None]) -> Movement | None:
+        """What is loaded in any of several states; None if it is not known in one."""
+        passages: dict[Passage, None] = {}
+        for part in parts:
+            if part is None:
+                return None
+            passages.update(dict.fromkeys(part.passages))
+        if len(passages) > _MAX_PASSAGES:
+            self._note(NOT_LINEAR)
+            return None
+        return Movement(tuple(passages))
 
     def _in_node(self, node: int) -> tuple[int, list[list[Movement | None]]] | None:
         """Bits of a part and, by register, the movement of each part; None if nothing is known."""
-        setting, load, owner = self._set, self._load, self._owner
+        setting = self._set
         number = setting.graph.state_of[node]
-        lanes, known = setting.lanes(load, number)
-        word = setting.word(load, number)
-        reader = None if word is None else self._reader(word, lanes if known else None)
+        reader = self._reader(number)
         if reader is None:
-            owner._fail(load, NO_ADDRESS)
+            self._note(NO_ADDRESS)
             return None
         wanted = 0
         for chunk in reader.chunks:
@@ -428,16 +493,27 @@ class _Search:
         claims, lost = self._walk(node, wanted)
         return self._match(reader, claims, lost, wanted)
 
-    def _reader(self, word: Word, lanes: Lanes | None) -> _Reader | None:
-        load = self._load
-        target = load.operands[0]
+    def _reader(self, number: int) -> _Reader | None:
+        """What is read in a state; None if the address is not known."""
+        setting, load = self._set, self._load
+        if self._matrix is not None:
+            descriptor = setting.descriptor(load, self._matrix.operand, number)
+            if descriptor is None:
+                return None
+            chunk = descriptor_chunk(self._matrix, descriptor, setting.width)
+            return None if chunk is None else _Reader(all_lanes(len(chunk.word.basis)), (chunk,))
+        lanes, known = setting.lanes(load, number)
+        word = setting.word(load, number)
+        if word is None:
+            return None
         if load.opcode == "ldmatrix":
-            chunks = matrix_chunks(load, target, word)
+            chunks = matrix_chunks(load, load.operands[0], word)
         else:
-            chunks = vector_chunks(load, target, word)
+            chunks = vector_chunks(load, load.operands[0], word)
         if chunks is None:
             return None
-        return _Reader(lanes or self._set.everyone, tuple(chunks))
+        everyone = lanes is None or not known
+        return _Reader(setting.everyone if everyone or lanes is None else lanes, tuple(chunks))
 
     # Walking back -----------------------------------------------------------------------------
     def _walk(self, node: int, wanted: int) -> tuple[list[_Claim], int]:
@@ -447,11 +523,11 @@ class _Search:
         lost = 0
         for write in setting.divergent:
             if write.trouble:
-                owner.note(self._load, SOME_THREADS)
+                self._note(SOME_THREADS)
                 return [], wanted
             lost |= write.cells & wanted
         if lost:
-            owner.note(self._load, SOME_THREADS)
+            self._note(SOME_THREADS)
         claims: dict[tuple[int, int], _Claim] = {}
         seen: dict[int, int] = {}
         before = self._load.index
@@ -470,7 +546,7 @@ class _Search:
                 owner.steps -= 1
                 write = setting.write(event, number)
                 if write.trouble:
-                    owner.note(self._load, write.trouble)
+                    self._note(write.trouble)
                     lost |= left
                     left = 0
                     break
@@ -482,10 +558,10 @@ class _Search:
             if not left:
                 continue
             if owner.steps <= 0:
-                owner.note(self._load, SPENT)
+                self._note(SPENT)
                 return [], wanted
             if graph.blocks[current] == setting.ssa.cfg.entry:
-                owner.note(self._load, NOT_WRITTEN)
+                self._note(NOT_WRITTEN)
                 lost |= left
             work += [(pred, left, -1) for pred in graph.preds[current]]
         return list(claims.values()), lost
@@ -511,7 +587,7 @@ class _Search:
                 known = lost and cells_of(word, grain, reader.lanes) << word.add & lost
                 sources = None if known else table.find(word, reader.lanes)
                 if not sources or len(sources) > _MAX_PASSAGES:
-                    self._owner.note(self._load, NOT_LINEAR)
+                    self._note(NOT_LINEAR)
                     continue
                 for byte in range(0, grain, bits // 8):
                     register, at = chunk.place(offset + byte)
@@ -529,16 +605,6 @@ class _Search:
 def _grain(widths: list[int]) -> int:
     """The largest of 4, 2, 1 bytes that divides all widths."""
     return next(g for g in (4, 2, 1) if not any(width % g for width in widths))
-
-
-def _join(parts: list[Movement | None]) -> Movement | None:
-    """What is loaded in any of several states; None if it is not known in one."""
-    passages: dict[Passage, None] = {}
-    for part in parts:
-        if part is None:
-            return None
-        passages.update(dict.fromkeys(part.passages))
-    return Movement(tuple(passages)) if len(passages) <= _MAX_PASSAGES else None
 
 
 class SharedProvenanceAnalysis(Analysis[SharedProvenance]):

@@ -11,9 +11,18 @@ from typing import Any
 
 import pytest
 
-from ptxlint.dataflow.shared_provenance import SharedProvenance, SharedProvenanceAnalysis
+from ptxlint.dataflow.lane_map import LaneMap
+from ptxlint.dataflow.polynomial import Polynomial
+from ptxlint.dataflow.shared_provenance import (
+    Payload,
+    SharedProvenance,
+    SharedProvenanceAnalysis,
+)
+from ptxlint.dataflow.symbolic import SymbolicAnalysis
 from ptxlint.facts import Facts
 from ptxlint.frontends.ptx import parse
+from ptxlint.ir.operand import Address, Register, Vector
+from ptxlint.ir.types import BITS
 
 
 def load(name: str) -> ModuleType:
@@ -99,3 +108,72 @@ def test_loads_find_what_is_said(name: str) -> None:
     total = run(facts, 1)
     assert total["bytes"] > 0
     assert total["unknown loads"] + total["unknown bytes"] == 0
+
+
+def copied_from(facts: Facts, payload: Payload) -> Polynomial | None:
+    """The global address of what is stored: of a `cp.async`, or of a load into the register."""
+    symbolic = facts.get(SymbolicAnalysis)
+    instr, offset = payload.instr, payload.part * payload.bits // 8
+    if instr.opcode == "st":
+        data = instr.operands[1]
+        register = data.elements[payload.operand] if isinstance(data, Vector) else data
+        assert isinstance(register, Register)
+        ssa = symbolic.ssa
+        value = ssa.written(ssa.resolve(symbolic.value_read(instr, register)))
+        instr = facts.function.instrs[ssa.instr[value]]
+        if instr.opcode != "ld" or instr.shape.space != "global":
+            return None
+        offset += ssa.result[value] * BITS[instr.shape.type] // 8
+    address = instr.operands[1]
+    assert isinstance(address, Address)
+    found = symbolic.address(instr, address)
+    return None if found is None else found + offset
+
+
+def by_factor(poly: Polynomial, width: int) -> dict[tuple[int, ...], LaneMap]:
+    """The lane parts of an address, by what they are multiplied with (a stride, or nothing)."""
+    atoms = poly.table.atoms
+    parts: dict[tuple[int, ...], Polynomial] = {}
+    for monomial, coefficient in poly.terms.items():
+        factor = tuple(n for n in monomial if atoms[n].kind != "bit")
+        lanes = tuple(n for n in monomial if atoms[n].kind == "bit")
+        if any(atoms[n].kind != "param" for n in factor):
+            continue
+        term = Polynomial(poly.table, {lanes: coefficient})
+        parts[factor] = parts.get(factor, poly.table.constant(0)) + term
+    found = {factor: LaneMap.of(part, width) for factor, part in parts.items()}
+    return {factor: lane_map for factor, lane_map in found.items() if lane_map is not None}
+
+
+@pytest.mark.parametrize("name", ["flash_fwd_d128", "flash_bwd_dkdv", "matmul_dot_tf32"])
+def test_elements_of_a_descriptor_are_those_of_the_tile(name: str) -> None:
+    """Rows of a matrix operand are a stride apart in global memory, columns an element."""
+    facts = facts_of((PTX / "sm_90" / f"{name}.ptx").read_text(), name)
+    found = facts.get(SharedProvenanceAnalysis)
+    assert found.width is not None
+    checked: Counter[str] = Counter()
+    for instr in facts.function.instrs:
+        for operand in (1, 2):
+            matrix = found.matrix(instr, operand)
+            if matrix is None or matrix.loaded is None:
+                continue
+            (movement, *_) = matrix.loaded.parts
+            assert movement is not None
+            sources = {p: copied_from(facts, p) for p in movement.payloads}
+            if None in sources.values():
+                continue
+            maps = {p: by_factor(s, found.width) for p, s in sources.items() if s is not None}
+            size = movement.payloads[0].bits // 8 * len(matrix.loaded.parts)
+            rows, depth = range(matrix.rows), range(matrix.rows, matrix.rows + matrix.depth)
+            for factor in set.intersection(*(set(m) for m in maps.values())):
+                loaded = movement.push({p: m[factor] for p, m in maps.items()})
+                if loaded is None or loaded.is_uniform:
+                    continue
+                moving = [k for k, entry in enumerate(loaded.basis) if entry]
+                along = rows if moving[0] in rows else depth
+                assert moving == list(along)
+                entries = [loaded.basis[k] for k in along]
+                assert entries == [entries[0] << k for k in range(len(entries))]
+                assert factor or entries[0] == size
+                checked["strided" if factor else "contiguous"] += 1
+    assert checked["contiguous"] >= 4
