@@ -191,7 +191,7 @@ def mutants(draw: st.DrawFn) -> str:
 def answer(text: str, deadline: Deadline) -> None:
     """Everything that must hold for any text."""
     with deadline(SECONDS):
-        report = check(SourceText(text, "mutant.ptx"))
+        report = check(SourceText(text, "mutant.ptx"), select="ALL")
         assert [f"{f.message} {f.help}" for f in report.findings if f.rule == "INTERNAL"] == []
         assert report.exit_code in (0, 1, 2)
         for finding in report.findings:
