@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar, Final, NamedTuple
 
-from ptxlint.dataflow import floats
+from ptxlint.dataflow import floats, integer_words
 from ptxlint.dataflow.floats import FORMATS, AbstractFloat
 from ptxlint.dataflow.guards import ALWAYS, Conjunct, Conjunction, Guards, GuardsAnalysis
 from ptxlint.dataflow.joins import Joins, JoinsAnalysis
@@ -28,6 +28,7 @@ from ptxlint.dataflow.padding_values import (
     Data,
     Dependences,
     Evaluator,
+    Found,
     Hypothesis,
     Number,
     as_float,
@@ -43,6 +44,7 @@ from ptxlint.dataflow.uniformity import Uniformity, UniformityAnalysis
 from ptxlint.facts import Analysis, Facts
 from ptxlint.ir.instruction import Instr
 from ptxlint.ir.pattern import fold
+from ptxlint.ir.types import BITS
 
 PROVED: Final = "proved"
 REFUTED: Final = "refuted"
@@ -285,6 +287,9 @@ class Padding:
         """True if a leaf never changes a result, or is the same for the whole CTA."""
         if not self._dependences.of(leaf.node.value):
             return True
+        if reduction.type.removesuffix("x2") not in FORMATS:
+            word = self._integer(self._evaluator(None, ALWAYS), reduction, leaf).word
+            return bool(integer_words.neutral(reduction.operator, reduction.type, word, []))
         found = self._leaf(self._evaluator(None, ALWAYS), reduction, leaf)
         return found is not None and bool(self._neutral(reduction, found.number))
 
@@ -357,7 +362,10 @@ class Padding:
             value, touched = evaluator.product(leaf.product, leaf.node.part, form)
             return _Value(value, touched)
         found = evaluator.node(leaf.node, form.bits)
-        return _Value(as_float(found.word, form), bool(found.touched))
+        number = as_float(found.word, FORMATS.get(leaf.narrow, form))
+        if leaf.absolute:
+            number = floats.absolute(number)
+        return _Value(number, bool(found.touched))
 
     def _pair(
         self,
@@ -387,13 +395,45 @@ class Padding:
     def _integers(
         self, evaluator: Evaluator, reduction: Reduction, leaf: Leaf, c: Conjunct, site: Site
     ) -> Pair | None:
-        found = evaluator.node(leaf.node, 32)
-        if not found.touched:
+        comes = evaluator.comes(leaf.ways)
+        found = self._integer(evaluator, reduction, leaf)
+        if not found.touched and not comes.touched:
             return None
-        if reduction.operator == "add" and found.word == 0 and isinstance(found.word, int):
-            return Pair(site, c, reduction, floats.ZERO, PROVED, "padding lanes hold 0")
-        reason = f"padding of an integer {reduction.operator} is not followed"
-        return Pair(site, c, reduction, None, OPEN, reason)
+        if comes.certain is False:
+            reason = f"no padding lane comes to this part of `{_name(reduction)}`"
+            return Pair(site, c, reduction, None, PROVED, reason, leaf)
+        kind, operator = reduction.type, reduction.operator
+        bounds = [] if reduction.partial else self._integer_bounds(reduction)
+        if not reduction.chosen:
+            reason = integer_words.neutral(operator, kind, found.word, bounds)
+            if reason:
+                return Pair(site, c, reduction, None, PROVED, reason, leaf)
+        known = site.guard - {c}
+        axis = self._axis(reduction, leaf, c, known)
+        if axis == _SAME:
+            reason = "the padding lies along an axis that is not combined"
+            return Pair(site, c, reduction, None, PROVED, reason, leaf)
+        reason = f"padding lanes may change the {operator} of integers"
+        if axis == _DIFFERENT and comes.certain and not reduction.partial and _can_be_false(c):
+            valid = self._evaluator(None, self._all_known())
+            others = [x for x in reduction.leaves if not x.init]
+            raw = all(isinstance(self._integer(valid, reduction, x).word, Data) for x in others)
+            wrong = integer_words.certainly_wrong(operator, kind, found.word, raw)
+            if wrong and self._reach.reaches_memory(reduction):
+                low, _ = integer_words.bounds(found.word, kind)
+                reason = f"padding lanes hold {low} when they reach `{_name(reduction)}`"
+                return Pair(site, c, reduction, None, REFUTED, reason, leaf)
+        return Pair(site, c, reduction, None, OPEN, reason, leaf)
+
+    def _integer(self, evaluator: Evaluator, reduction: Reduction, leaf: Leaf) -> Found:
+        """The word of a leaf of integers."""
+        return evaluator.node(leaf.node, BITS.get(reduction.type, 32))
+
+    def _integer_bounds(self, reduction: Reduction) -> list[tuple[int, int]]:
+        """The bounds of all that a reduction of integers combines."""
+        evaluator = self._evaluator(None, ALWAYS)
+        words = [self._integer(evaluator, reduction, leaf).word for leaf in reduction.leaves]
+        return [integer_words.bounds(word, reduction.type) for word in words]
 
     def _neutral(self, reduction: Reduction, value: AbstractFloat) -> str:
         """Why the value does not change the result, "" if it may."""
@@ -413,6 +453,8 @@ class Padding:
 
     def _is_beyond_all(self, reduction: Reduction, value: AbstractFloat, sign: float) -> bool:
         """True if every leaf is at least (for a minimum at most) the padding value."""
+        if reduction.partial:
+            return False
         key = id(reduction)
         if key not in self._bounds:
             evaluator = self._evaluator(None, ALWAYS)
@@ -423,9 +465,14 @@ class Padding:
                     out.append(found.number)
             self._bounds[key] = tuple(out)
         bounds = self._bounds[key]
+        if any(b.nan for b in bounds):
+            return False
+        if reduction.chosen:
+            # Where the padding ties its index may be the one that is chosen.
+            return False
         if sign > 0:
-            return all(not b.nan and b.low >= value.high for b in bounds)
-        return all(not b.nan and b.high <= value.low for b in bounds)
+            return all(b.low >= value.high for b in bounds)
+        return all(b.high <= value.low for b in bounds)
 
     def _not_neutral(
         self,
@@ -447,6 +494,8 @@ class Padding:
             return OPEN, f"{what}; whether a launch has such lanes is not known"
         if not self._reach.reaches_memory(reduction):
             return OPEN, f"{what}; the result shifts an exponent or does not reach memory"
+        if reduction.partial:
+            return OPEN, f"{what}; which lanes of the scan take them in is not known"
         if comes is None:
             return OPEN, f"{what}; whether control comes that way is not known"
         for sample in range(len(_SAMPLES)):

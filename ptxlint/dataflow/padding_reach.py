@@ -155,6 +155,10 @@ class Reach:
             out.contractions.append(instr)
             return []
         if opcode in ("shfl", "redux"):
+            if instr.index in self._reductions.companions:
+                return []
+            if opcode == "shfl" and not self._ssa.users(self._ssa.def_values[instr.index][0]):
+                return []
             out.exchanges.append(instr)
             return []
         if opcode in ("setp", "bra", "ld"):

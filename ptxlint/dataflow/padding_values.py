@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from ptxlint.cfg.loops import LoopForest
 from ptxlint.dataflow import floats
+from ptxlint.dataflow.exchanges import moved_lanes
 from ptxlint.dataflow.floats import (
     BF16,
     F16,
@@ -25,10 +26,11 @@ from ptxlint.dataflow.floats import (
     Mode,
 )
 from ptxlint.dataflow.guards import Conjunct, Conjunction, Guards, implies
+from ptxlint.dataflow.integer_words import Span, bounds, joined
 from ptxlint.dataflow.joins import Joins
 from ptxlint.dataflow.lane_bits import LANE, WARP_BITS
 from ptxlint.dataflow.polynomial import Polynomial
-from ptxlint.dataflow.reductions import WHOLE, Node, Reductions, exchanged_lanes
+from ptxlint.dataflow.reductions import WHOLE, Node, Reductions, narrow_type
 from ptxlint.dataflow.ssa_values import MERGE, PHI, RESULT, Ssa
 from ptxlint.dataflow.uniformity import Uniformity
 from ptxlint.ir.instruction import Instr
@@ -58,7 +60,7 @@ class Number(NamedTuple):
     value: AbstractFloat
 
 
-Word: TypeAlias = "int | Data | Unknown | Number | tuple[Any, Any]"
+Word: TypeAlias = "int | Span | Data | Unknown | Number | tuple[Any, Any]"
 """What a register holds; a plain pair is its low and its high half."""
 DATA: Final = Data()
 UNKNOWN: Final = Unknown()
@@ -157,7 +159,11 @@ def join(a: Word, b: Word) -> Word:
             if isinstance(y, Number) and y.form is not x.form:
                 return UNKNOWN
             return Number(x.form, floats.join(x.value, as_float(y, x.form)))
+    if isinstance(a, (int, Span)) and isinstance(b, (int, Span)):
+        return joined(a, b)
     if isinstance(a, Data) or isinstance(b, Data):
+        if isinstance(a, Span) or isinstance(b, Span):
+            return UNKNOWN
         constant = a if isinstance(a, int) else b if isinstance(b, int) else 0
         # A finite number in each format stays data; bits of an infinity would not.
         return DATA if constant == 0 else UNKNOWN
@@ -511,7 +517,8 @@ class Evaluator:
         values = [self._source(instr, o) for o in instr.operands[1:3]]
         if part != WHOLE:
             values = [_half(v, part, form.bits * 2) for v in values]
-        a, b = (as_float(v.word, form) for v in values)
+        narrow = FORMATS.get(narrow_type(instr), form)
+        a, b = (as_float(v.word, narrow) for v in values)
         touched = any(v.touched for v in values)
         same = self._same(instr)
         mode = Mode(form)
@@ -634,8 +641,7 @@ class Evaluator:
         if opcode in ("ld", "ldu", "redux", "ldmatrix", "atom", "call") or opcode in _CONTRACTIONS:
             return True
         if opcode == "shfl":
-            lanes = exchanged_lanes(instr)
-            return not lanes or bool(lanes & (self.hypothesis.bits or ANY_INDEX))
+            return bool(moved_lanes(instr) & (self.hypothesis.bits or ANY_INDEX))
         if self.is_uniform(value):
             uses = self.ssa.use_values[instr.index]
             return not all(self.is_uniform(v) for v in uses)
@@ -840,8 +846,7 @@ class Evaluator:
         if opcode == "cvt":
             return _converted(instr, sources)
         kind = shape.type
-        if len(shape.types) == 2 and shape.types[0] == "f32" and kind in ("f16", "bf16"):
-            # All but the last source are of the narrow type (PTX ISA, "Mixed Precision").
+        if narrow_type(instr):
             narrow = [Number(F32, as_float(s.word, FORMATS[kind])) for s in sources[:-1]]
             return Found(self._float(instr, F32, [*narrow, sources[-1].word]), touched)
         if kind.endswith("x2") and kind[:-2] in FORMATS:
@@ -890,7 +895,7 @@ class Evaluator:
             mode = Mode(form, True, shape.has("ftz"))
             a, b = (floats.flushed(as_float(f.word, form), mode) for f in (first, second))
             truth = floats.compare(relation, a, b)
-        elif isinstance(first.word, int) and isinstance(second.word, int):
+        else:
             truth = _integers_compared(relation, shape.type, first.word, second.word)
         if len(instr.operands) == 4:
             other = self._source(instr, instr.operands[3])
@@ -985,15 +990,24 @@ def _combined(operator: str, truth: bool | None, given: bool | None) -> bool | N
     return None if truth is None or given is None or not operator else truth != given
 
 
-def _integers_compared(relation: str, kind: str, a: int, b: int) -> bool | None:
-    """What `setp` gives for two known integers of a type."""
-    bits = BITS.get(kind, 32)
-    a, b = a & (1 << bits) - 1, b & (1 << bits) - 1
-    if kind.startswith("s"):
-        a, b = (x - (1 << bits) if x >> (bits - 1) else x for x in (a, b))
-    relation = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}.get(relation, relation)
-    found = {"eq": a == b, "ne": a != b, "lt": a < b, "le": a <= b, "gt": a > b, "ge": a >= b}
-    return found.get(relation)
+def _integers_compared(relation: str, kind: str, a: Word, b: Word) -> bool | None:
+    """What `setp` gives for two integers of a type."""
+    if relation in ("lo", "ls", "hi", "hs"):
+        kind = "u" + kind[1:]
+        relation = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}[relation]
+    first, second = bounds(a, kind), bounds(b, kind)
+    if relation in ("gt", "ge"):
+        first, second = second, first
+        relation = {"gt": "lt", "ge": "le"}[relation]
+    if relation == "lt":
+        return True if first[1] < second[0] else False if first[0] >= second[1] else None
+    if relation == "le":
+        return True if first[1] <= second[0] else False if first[0] > second[1] else None
+    apart = first[1] < second[0] or second[1] < first[0]
+    equal = None if not apart and (first[0] != first[1] or first != second) else not apart
+    if relation not in ("eq", "ne") or equal is None:
+        return None
+    return equal == (relation == "eq")
 
 
 _Rule = Callable[[Instr, list[AbstractFloat], Mode, bool], AbstractFloat]
@@ -1111,6 +1125,10 @@ def _resized(found: Found, of: int, to: int, signed: bool) -> Found:
         return _paired(found, Found(0, _NOWHERE))
     if of == 32 and to == 16:
         return _half(found, 0, 32)
+    if of < to and not signed:
+        if isinstance(word, Span) and word.high < 1 << of:
+            return found
+        return Found(Span(0, (1 << of) - 1), found.touched)
     return found if of == to else Found(UNKNOWN, found.touched)
 
 
@@ -1130,6 +1148,8 @@ def _integer(instr: Instr, sources: list[Found]) -> Found:
     touched = _everywhere(sources)
     if opcode == "prmt" and len(words) == 3 and isinstance(words[2], int):
         return _permuted(sources[0], sources[1], words[2])
+    if opcode in ("max", "min") and len(words) == 2:
+        return Found(_clamped(opcode, instr.shape.type, words), touched)
     if all(isinstance(w, int) for w in words):
         numbers = [w for w in words if isinstance(w, int)]
         rule = _INTEGER.get(opcode)
@@ -1149,6 +1169,16 @@ def _integer(instr: Instr, sources: list[Found]) -> Found:
     if opcode == "shr" and amount == 16 and not instr.shape.type.startswith("s"):
         return _paired(high, Found(0, _NOWHERE))
     return Found(UNKNOWN, touched)
+
+
+def _clamped(opcode: str, kind: str, words: list[Word]) -> Word:
+    """The larger or smaller of two integers."""
+    (a, b), (c, d) = (bounds(word, kind) for word in words)
+    choose = max if opcode == "max" else min
+    low, high = choose(a, c), choose(b, d)
+    if low == high:
+        return low & (1 << BITS.get(kind, 32)) - 1
+    return Span(low, high) if low >= 0 else UNKNOWN
 
 
 _INTEGER: Final[dict[str, Callable[..., int]]] = {

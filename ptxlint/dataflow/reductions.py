@@ -3,7 +3,9 @@
 A tree is found from its root downwards. Its nodes are the operator itself, the combination of a
 value with what `shfl.sync` brings from another lane, `redux.sync`, a value that was stored to
 shared memory before a barrier and is loaded behind it, joins, and accumulators that a loop carries.
-What none of these explains is a leaf. A product that `fma` adds is a leaf too.
+A scan (`shfl.up`, and `selp` by the lane) is such a tree too, one that is `partial`: lanes take in
+only a part of the others. A maximum that brings its index along chooses by `selp`. What none of
+these explains is a leaf. A product that `fma` adds is a leaf too.
 """
 
 from __future__ import annotations
@@ -11,7 +13,9 @@ from __future__ import annotations
 from typing import Any, ClassVar, Final, NamedTuple
 
 from ptxlint.cfg.loops import LoopForest, LoopsAnalysis
+from ptxlint.dataflow.exchanges import ALL_LANES, exchanged_lanes, moved_lanes
 from ptxlint.dataflow.lane_bits import LANE, WARP_BITS
+from ptxlint.dataflow.selections import Choice, Selections
 from ptxlint.dataflow.ssa import SsaAnalysis
 from ptxlint.dataflow.ssa_values import PHI, RESULT, Ssa
 from ptxlint.dataflow.uniformity import Uniformity, UniformityAnalysis
@@ -24,10 +28,15 @@ from ptxlint.ir.types import BITS
 
 WHOLE: Final = -1
 """The part of a value that is no half of a packed register."""
-ALL_LANES: Final = 31
 _MAX_NODES: Final = 20_000
 """A tree with more nodes is cut off; what is left are leaves."""
-_OPERATORS: Final = {"add": "add", "fma": "add", "max": "max", "min": "min", "mul": "mul"}
+_OPERATORS: Final = {
+    "add": "add", "fma": "add", "max": "max", "min": "min", "mul": "mul",
+    "and": "and", "or": "or", "xor": "xor",
+}  # fmt: skip
+_WIDENING: Final = (("f32", "bf16"), ("f32", "f16"))
+_LOGICAL: Final = frozenset({"and", "or", "xor"})
+_REDUX: Final = frozenset({"add", "max", "min", "and", "or", "xor"})
 _PACKED: Final = frozenset({"f16x2", "bf16x2", "f32x2"})
 _MOVES: Final = frozenset({"mov", "cvt"})
 _CONTRACTIONS: Final = frozenset({"mma", "wgmma", "tcgen05", "wmma"})
@@ -46,7 +55,8 @@ class Leaf(NamedTuple):
     `init` is true for what an accumulator holds before its loop. `ways` are the joins that it comes
     through, each with the number of the operand. `lanes` are the bits of the lane number over which
     the leaf is combined before it is `handed` over through shared memory, if it is: behind that
-    it lies in another lane.
+    it lies in another lane. What goes in is its magnitude if it is `absolute`. `narrow` is the
+    type of an operand that is widened where it is added.
     """
 
     node: Node
@@ -55,6 +65,8 @@ class Leaf(NamedTuple):
     ways: tuple[tuple[int, int], ...] = ()
     lanes: int = 0
     handed: bool = False
+    absolute: bool = False
+    narrow: str = ""
 
 
 class Reduction(NamedTuple):
@@ -62,7 +74,8 @@ class Reduction(NamedTuple):
 
     `lanes` are the bits of the lane number over which `shfl` or `redux` combine, `warps` says that
     warps exchange through shared memory, `loops` are the headers of the loops that carry it.
-    `instrs` are the combining instructions in program order.
+    `instrs` are the combining instructions in program order. In a `partial` one some lanes take in
+    only a part of the others; `chosen` says that an index travels with the value.
     """
 
     operator: str
@@ -73,6 +86,8 @@ class Reduction(NamedTuple):
     loops: tuple[int, ...]
     result: int
     instrs: tuple[Instr, ...]
+    partial: bool = False
+    chosen: bool = False
 
     @property
     def at(self) -> Instr:
@@ -81,13 +96,44 @@ class Reduction(NamedTuple):
 
 
 class _Step(NamedTuple):
-    """`combine(source, exchange(source))`; `fused` if the source is the product of an `fma`."""
+    """`combine(source, exchange(source))`; `fused` if the source is the product of an `fma`.
+
+    `tests` make the predicate of a `selp` that combines. `again` is the exchange of the other half.
+    """
 
     source: int
     exchange: Instr
     combine: Instr
     lanes: int
     fused: bool
+    partial: bool = False
+    choice: Choice | None = None
+    again: Instr | None = None
+
+    @property
+    def operator(self) -> str | None:
+        """What it combines with."""
+        if self.choice is not None:
+            return self.choice.operator
+        if self.combine.opcode == "redux":
+            return self.combine.shape.modifiers[1]
+        return operator_of(self.combine)
+
+    @property
+    def type(self) -> str:
+        """The type in which it combines."""
+        return _type_of(self.combine) if self.choice is None else self.choice.type
+
+
+class _Exchange(NamedTuple):
+    """`other` is what `shfl` (and `again`, for the other half) brings of `source`."""
+
+    shfl: Instr
+    again: Instr | None
+    source: int
+    other: int
+    lanes: int
+    partial: bool
 
 
 class Reductions:
@@ -105,6 +151,11 @@ class Reductions:
         """Every `shfl` and `redux` in reachable code."""
         self.recognised: set[int] = set()
         """The exchanges that are part of a reduction."""
+        self.companions: set[int] = set()
+        """The exchanges of indices that travel with a maximum or minimum."""
+        self.selections = Selections(self.ssa, self.origin, self._stored_values)
+        self._partial: set[Node] = set()
+        """Values of scans, each made of a part of the lanes."""
         self.contractions = [i for i in self._reachable() if i.opcode in _CONTRACTIONS]
         self._find_steps()
         self.all: list[Reduction] = []
@@ -184,40 +235,149 @@ class Reductions:
 
     # Steps ------------------------------------------------------------------------------------
     def _find_steps(self) -> None:
-        for instr in self._reachable():
+        reachable = self._reachable()
+        for instr in reachable:
             if instr.opcode == "redux":
                 self.exchanges.append(instr)
                 source = self.read(instr, instr.operands[1])
-                if instr.shape.has("abs"):
-                    continue
-                if source is not None and instr.shape.modifiers[1] in ("add", "max", "min"):
+                if source is not None and instr.shape.modifiers[1] in _REDUX:
                     result = self.ssa.def_values[instr.index][0]
                     self._steps[Node(self.ssa.resolve(result))] = _Step(
                         source, instr, instr, ALL_LANES, False
                     )
             elif instr.opcode == "shfl":
+                if not self.ssa.users(self.ssa.def_values[instr.index][0]):
+                    continue
                 self.exchanges.append(instr)
                 self._find_combine(instr)
+        self._find_companions(reachable)
 
     def _find_combine(self, shfl: Instr) -> None:
+        lanes = exchanged_lanes(shfl)
+        partial = not lanes and shfl.shape.has("up")
+        if partial:
+            lanes = moved_lanes(shfl)
+        source = self.read(shfl, shfl.operands[1])
+        if not lanes or source is None or shfl.guard is not None:
+            return
+        source = self.origin(source)
+        other = self.ssa.resolve(self.ssa.def_values[shfl.index][0])
+        exchange = _Exchange(shfl, None, source, other, lanes, partial)
+        for reader in self._readers(other):
+            self._find_step(exchange, reader)
+            if reader.opcode == "mov" and isinstance(reader.operands[-1], Vector):
+                self._find_packed(exchange, reader)
+                self._find_wide(exchange, reader)
+
+    def _find_step(self, exchange: _Exchange, reader: Instr) -> None:
+        step = self._combination(exchange, reader)
+        if step is None:
+            return
+        node = Node(self.ssa.resolve(self.ssa.def_values[reader.index][0]))
+        self._steps[node] = step
+        if step.partial:
+            self._partial |= {node, Node(exchange.other)}
+
+    def _find_wide(self, exchange: _Exchange, packing: Instr) -> None:
+        """Combinations of a 64-bit value whose halves came one by one from another lane."""
+        vector = packing.operands[-1]
+        assert isinstance(vector, Vector)
+        if BITS.get(packing.shape.type) != 64 or len(vector.elements) != 2:
+            return
+        parts: list[Node] = []
+        shuffles: list[Instr] = []
+        for element in vector.elements:
+            value = self.read(packing, element)
+            shfl = None if value is None else self.definition(self.origin(value))
+            if shfl is None or shfl.opcode != "shfl" or shfl.guard is not None:
+                return
+            source = self.read(shfl, shfl.operands[1])
+            lanes = exchanged_lanes(shfl) or (moved_lanes(shfl) if exchange.partial else 0)
+            if source is None or lanes != exchange.lanes:
+                return
+            shuffles.append(shfl)
+            parts.append(self.node(Node(source)))
+        low, high = parts
+        if low.value != high.value or (low.part, high.part) != (0, 1):
+            return
+        first, again = shuffles
+        other = self.ssa.resolve(self.ssa.def_values[packing.index][0])
+        whole = exchange._replace(shfl=first, again=again, source=low.value, other=other)
+        for reader in self._readers(other):
+            if reader.shape.type not in _PACKED:
+                self._find_step(whole, reader)
+
+    def _stored_values(self, value: int) -> list[int]:
+        """What was stored where a value is loaded from; nothing if it is not known."""
+        return [node.value for node in self.stored_before(value) if node.part == WHOLE]
+
+    def _find_companions(self, reachable: list[Instr]) -> None:
+        """Let an index travel with the value that it belongs to: both are chosen alike."""
+        if not any(step.choice is not None for step in self._steps.values()):
+            return
+        for instr in reachable:
+            if instr.opcode == "shfl":
+                self._find_companion(instr)
+        taken = {step.exchange.index for step in self._steps.values()} | self.companions
+        for instr in self.exchanges:
+            if instr.opcode == "shfl" and instr.index not in taken:
+                self._find_last_index(instr)
+
+    def _find_companion(self, shfl: Instr) -> None:
+        source = self.read(shfl, shfl.operands[1])
+        if source is None or not self.selections.is_chosen_index(source):
+            return
+        tests = {t for step in self._steps.values() if step.choice for t in step.choice.tests}
+        for user in self._readers(self.ssa.def_values[shfl.index][0]):
+            if user.index in tests or self._packs_alike(user):
+                continue
+            predicate = None if user.opcode != "selp" else self.read(user, user.operands[3])
+            if predicate is None or self.ssa.root(predicate)[0] not in self.selections.predicates:
+                return
+        self.companions.add(shfl.index)
+
+    def _packs_alike(self, instr: Instr) -> bool:
+        """True for a `mov` that makes one word of two."""
+        return instr.opcode == "mov" and isinstance(instr.operands[-1], Vector)
+
+    def _find_last_index(self, shfl: Instr) -> None:
+        """The last step of a maximum of which only the index is wanted."""
         lanes = exchanged_lanes(shfl)
         source = self.read(shfl, shfl.operands[1])
         if not lanes or source is None or shfl.guard is not None:
             return
         source = self.origin(source)
-        for reader in self._readers(self.ssa.def_values[shfl.index][0]):
-            step = self._combination(shfl, reader, source, lanes)
-            if step is not None:
-                result = self.ssa.def_values[reader.index][0]
-                self._steps[Node(self.ssa.resolve(result))] = step
-            elif reader.opcode == "mov" and isinstance(reader.operands[-1], Vector):
-                self._find_packed(shfl, reader, source, lanes)
+        before = self._steps.get(Node(source))
+        other = self.ssa.resolve(self.ssa.def_values[shfl.index][0])
+        found = self.selections.index_of(source, other)
+        if before is None or before.choice is None or found is None or found.type == "?":
+            return
+        for own, brought, operator in (
+            (found.above, found.below, "max"),
+            (found.below, found.above, "min"),
+        ):
+            exchange = self.definition(brought)
+            if exchange is None or exchange.opcode != "shfl" or exchange.guard is not None:
+                continue
+            index = self.read(exchange, exchange.operands[1])
+            if index is None or self.origin(index) != own or exchanged_lanes(exchange) != lanes:
+                continue
+            right = operator == before.choice.operator
+            if not right or not self.selections.is_chosen_index(index):
+                continue
+            self.companions.add(exchange.index)
+            choice = before.choice._replace(first=source, second=other, tests=found.inside)
+            for node in [n for n, s in self._steps.items() if s.combine.index in found.inside]:
+                # An index that is the smaller where values tie is no minimum.
+                del self._steps[node]
+            result = self.ssa.resolve(self.ssa.def_values[found.root.index][0])
+            self._steps[Node(result)] = _Step(source, shfl, found.root, lanes, False, False, choice)
 
-    def _find_packed(self, shfl: Instr, packing: Instr, source: int, lanes: int) -> None:
+    def _find_packed(self, exchange: _Exchange, packing: Instr) -> None:
         """Combinations of a packed register that one half came into from another lane."""
         vector = packing.operands[-1]
         assert isinstance(vector, Vector)
-        other = self.ssa.resolve(self.ssa.def_values[shfl.index][0])
+        shfl, _, source, other, lanes, partial = exchange
         packed = self.ssa.resolve(self.ssa.def_values[packing.index][0])
         wanted = self.node(Node(source))
         for part, element in enumerate(vector.elements[:2]):
@@ -233,7 +393,11 @@ class Reductions:
                 partner = values[1 - values.index(packed)]
                 if partner is not None and self.node(Node(partner, part)) == wanted:
                     result = self.ssa.resolve(self.ssa.def_values[reader.index][0])
-                    self._steps[Node(result, part)] = _Step(source, shfl, reader, lanes, False)
+                    self._steps[Node(result, part)] = _Step(
+                        source, shfl, reader, lanes, False, partial
+                    )
+                    if partial:
+                        self._partial.add(Node(result, part))
 
     def _readers(self, value: int) -> list[Instr]:
         """The instructions that read a value, moves looked through."""
@@ -249,29 +413,52 @@ class Reductions:
                     out.append(reader)
         return out
 
-    def _combination(self, shfl: Instr, reader: Instr, source: int, lanes: int) -> _Step | None:
-        if operator_of(reader) is None or len(reader.defs) != 1 or reader.guard is not None:
+    def _combination(self, exchange: _Exchange, reader: Instr) -> _Step | None:
+        if len(reader.defs) != 1 or reader.guard is not None:
             return None
-        other = self.ssa.resolve(self.ssa.def_values[shfl.index][0])
+        shfl, again, source, other, lanes, partial = exchange
+        pair = sorted((source, other))
+        if reader.opcode == "selp":
+            choice = self.selections.choice(reader)
+            if choice is None or partial or choice.type == "?":
+                return None
+            if sorted((self.origin(choice.first), self.origin(choice.second))) != pair:
+                return None
+            return _Step(source, shfl, reader, lanes, False, False, choice, again)
+        if operator_of(reader) is None:
+            return None
         values = [self.read(reader, o) for o in reader.operands[1:]]
         origins = [None if v is None else self.origin(v) for v in values]
+        if narrow_type(reader) and origins[0] is not None:
+            origins[0] = source if origins[0] == self._before_widening(source) else None
         if reader.opcode == "fma":
             made = self.definition(source)
-            if origins[2] != other or made is None or made.opcode != "mul":
+            if origins[2] != other or made is None or made.opcode != "mul" or partial:
                 return None
             factors = sorted(str(self.read(made, o)) for o in made.operands[1:3])
             if factors != sorted(map(str, values[:2])):
                 return None
             return _Step(source, shfl, reader, lanes, True)
-        if len(origins) == 2 and sorted(map(str, origins)) == sorted(map(str, (source, other))):
-            return _Step(source, shfl, reader, lanes, False)
+        known = sorted(o for o in origins if o is not None)
+        if len(origins) == 2 and known == pair:
+            return _Step(source, shfl, reader, lanes, False, partial, None, again)
         return None
+
+    def _before_widening(self, value: int) -> int | None:
+        """The narrow number that a value is made of by `cvt.f32.bf16` or the like."""
+        made = self.definition(value)
+        if made is None or made.opcode != "cvt" or made.shape.types not in _WIDENING:
+            return None
+        source = self.read(made, made.operands[1])
+        return None if source is None else self.origin(source)
 
     # Trees ------------------------------------------------------------------------------------
     def _find_trees(self) -> None:
-        roots = sorted(self._steps, key=lambda n: (-self._steps[n].combine.index, n.part))
+        roots = {node: step.combine.index for node, step in self._steps.items()}
+        if self._partial:
+            self._find_partial(roots)
         consumed: set[Node] = set()
-        for node in roots:
+        for node in sorted(roots, key=lambda n: (-roots[n], n.part)):
             if node not in consumed:
                 self._grow(node, consumed)
         for block in sorted(self.ssa.phis, reverse=True):
@@ -306,6 +493,8 @@ class Reductions:
             found = None if instr is None else operator_of(instr)
             if instr is None or found is None or instr.shape.type[:1] in "su":
                 return None
+            if found in _LOGICAL:
+                return None
             return found if self._reaches(ssa.resolve(latch), phi, found) else None
         return None
 
@@ -328,10 +517,65 @@ class Reductions:
                     work.append(value)
         return False
 
+    def _find_partial(self, roots: dict[Node, int]) -> None:
+        """Follow what scans make upwards: sums of partial sums, selected by the lane.
+
+        These are roots as well, and their own leaves' readers may be many.
+        """
+        handed: dict[int, list[int]] | None = None
+        operators = {self._steps[n].operator for n in self._partial if n in self._steps}
+        if len(operators) != 1:
+            return
+        operator = operators.pop()
+        work = [n.value for n in self._partial]
+        while work:
+            value = work.pop()
+            found = [~u for u in self.ssa.users(value) if u < 0 and self.ssa.kind[~u] != PHI]
+            for reader in self._readers(value):
+                if reader.opcode == "st" and reader.shape.space == "shared":
+                    handed = self._handed() if handed is None else handed
+                    found += handed.get(value, [])
+                elif self._goes_on(reader, operator):
+                    found.append(self.ssa.def_values[reader.index][0])
+            for result in found:
+                node = Node(self.ssa.resolve(result))
+                if node not in self._partial:
+                    self._partial.add(node)
+                    work.append(node.value)
+                    made = self.definition(node.value)
+                    if made is not None and operator_of(made) == operator:
+                        roots[node] = made.index
+
+    def _goes_on(self, reader: Instr, operator: str | None) -> bool:
+        """True for what combines partial results, moves them or selects them by the lane."""
+        if reader.guard is not None or len(reader.defs) != 1:
+            return False
+        if reader.opcode == "selp":
+            predicate = self.read(reader, reader.operands[3])
+            return predicate is not None and self.selections.is_of_index(predicate)
+        return reader.opcode == "shfl" or operator_of(reader) == operator
+
+    def _handed(self) -> dict[int, list[int]]:
+        """By value stored to shared memory: what is loaded behind the next barrier."""
+        found: dict[int, list[int]] = {}
+        for instr in self._reachable():
+            if instr.opcode != "ld" or instr.shape.space != "shared":
+                continue
+            for value in self.ssa.def_values[instr.index]:
+                for node in self.stored_before(value):
+                    if node.part == WHOLE:
+                        found.setdefault(self.node(node).value, []).append(value)
+        return found
+
     def _grow(self, root: Node, consumed: set[Node]) -> None:
         step = self._steps.get(root)
-        first = step.combine if step is not None else None
-        operator = _step_operator(first) if first is not None else self.accumulates(root.value)
+        made = self.definition(root.value)
+        if step is not None:
+            operator, kind = step.operator, step.type
+        elif root in self._partial and made is not None:
+            operator, kind = operator_of(made), _type_of(made)
+        else:
+            operator, kind = self.accumulates(root.value), ""
         if operator is None:
             return
         tree = _Tree(self, operator, consumed)
@@ -339,13 +583,16 @@ class Reductions:
         if not tree.instrs:
             return
         instrs = tuple(self._instrs[at] for at in sorted(tree.instrs))
-        kind = first.shape.type if first is not None else instrs[-1].shape.type
         self.all.append(
             Reduction(
-                operator, kind, tuple(tree.leaves), tree.lanes, tree.warps,
-                tuple(sorted(tree.loops)), root.value, instrs,
+                operator, kind or _type_of(instrs[-1]), tuple(tree.leaves), tree.lanes, tree.warps,
+                tuple(sorted(tree.loops)), root.value, instrs, tree.partial, tree.chosen,
             )
         )  # fmt: skip
+
+    def is_partial(self, node: Node) -> bool:
+        """True for a value of a scan."""
+        return node in self._partial
 
     def step(self, value: int) -> _Step | None:
         """The exchange between lanes that made a value."""
@@ -435,6 +682,7 @@ class _Place(NamedTuple):
     ways: tuple[tuple[int, int], ...] = ()
     lanes: int = 0
     handed: bool = False
+    absolute: bool = False
 
 
 class _Tree:
@@ -456,6 +704,9 @@ class _Tree:
         """The lanes over which what lies below the node at hand is combined on its side of shared
         memory."""
         self._handed = False
+        self._absolute = False
+        self.partial = False
+        self.chosen = False
 
     def grow(self, root: Node) -> None:
         """Follow every node down to the leaves."""
@@ -468,6 +719,7 @@ class _Tree:
             self._seen.add(node)
             self._place = place
             self._lanes, self._handed = place.lanes, place.handed
+            self._absolute = place.absolute
             children = None
             if len(self._seen) < _MAX_NODES:
                 children = self._children(node, place.is_root)
@@ -479,10 +731,16 @@ class _Tree:
                 child, first = children[at]
                 way = ((self._ssa.phi_block[node.value], at),) if is_join else ()
                 init = place.init or first
-                work.append(_Place(child, False, init, place.ways + way, self._lanes, self._handed))
+                ways = place.ways + way
+                work.append(
+                    _Place(child, False, init, ways, self._lanes, self._handed, self._absolute)
+                )
 
-    def _add(self, node: Node, product: Instr | None, init: bool = False) -> None:
-        leaf = Leaf(node, product, init, self._place.ways, self._lanes, self._handed)
+    def _add(self, node: Node, product: Instr | None, init: bool = False, narrow: str = "") -> None:
+        place = self._place
+        leaf = Leaf(
+            node, product, init, place.ways, self._lanes, self._handed, self._absolute, narrow
+        )
         self.leaves.append(leaf)
 
     def _is_join(self, value: int) -> bool:
@@ -495,25 +753,77 @@ class _Tree:
         """The nodes that this one combines (and whether they are initial values); None: a leaf."""
         owner, value = self._owner, node.value
         step = owner.step_at(node)
-        if step is not None and _step_operator(step.combine) == self.operator:
+        if step is not None and step.operator == self.operator:
             return self._exchange(step, node)
         if self._ssa.kind[value] == PHI:
             return self._phi(node)
         instr = owner.definition(value)
         if instr is None:
             return None
+        if instr.opcode == "selp":
+            return self._selected(instr, node)
+        if instr.opcode == "shfl":
+            return self._moved(instr)
         if instr.opcode == "ld" and node.part == WHOLE:
             return self._shared(value)
         if operator_of(instr) != self.operator or instr.guard is not None:
             return None
         if (instr.shape.type in _PACKED) != (node.part != WHOLE):
             return None
-        if not is_root and not self._is_private(value, node.part):
+        free = is_root or owner.is_partial(node)
+        if not free and not self._is_private(value, node.part):
             return None
+        self.partial = self.partial or owner.is_partial(node)
+        if owner.is_partial(node):
+            self._consumed.add(node)
         return self._combined(instr, node.part)
+
+    def _selected(self, instr: Instr, node: Node) -> list[tuple[Node, bool]] | None:
+        """The arms of a `selp` that picks the larger (or smaller), or picks by the lane."""
+        owner = self._owner
+        choice = owner.selections.choice(instr)
+        if choice is not None and choice.operator == self.operator:
+            self.chosen = True
+            self.instrs |= {instr.index, *choice.tests}
+            return [(Node(choice.first), False), (Node(choice.second), False)]
+        if not owner.is_partial(node):
+            return None
+        self.instrs.add(instr.index)
+        values = [owner.read(instr, o) for o in instr.operands[1:3]]
+        return [(Node(v), False) for v in values if v is not None]
+
+    def _moved(self, shfl: Instr) -> list[tuple[Node, bool]] | None:
+        """What another lane holds."""
+        owner = self._owner
+        source = owner.read(shfl, shfl.operands[1])
+        if source is None or shfl.guard is not None:
+            return None
+        result = self._ssa.def_values[shfl.index][0]
+        readers = {r.index: r for r in owner._readers(result)}
+        inside = all(
+            owner.is_partial(Node(self._ssa.resolve(v)))
+            for r in readers.values()
+            for v in self._ssa.def_values[r.index]
+        )
+        if not inside and not self._is_private(self._ssa.resolve(result), WHOLE):
+            return None
+        self.partial = True
+        self._lanes |= moved_lanes(shfl)
+        self.lanes |= moved_lanes(shfl)
+        self.instrs.add(shfl.index)
+        self._owner.recognised.add(shfl.index)
+        return [(Node(source), False)]
 
     def _exchange(self, step: _Step, node: Node) -> list[tuple[Node, bool]]:
         self._consumed.add(node)
+        self.partial = self.partial or step.partial
+        if step.choice is not None:
+            self.chosen = True
+            self.instrs |= step.choice.tests
+        if step.again is not None:
+            self.instrs.add(step.again.index)
+            self._owner.recognised.add(step.again.index)
+        self._absolute = self._absolute or step.combine.shape.has("abs")
         self.lanes |= step.lanes
         self._lanes |= step.lanes
         self.instrs |= {step.exchange.index, step.combine.index}
@@ -545,14 +855,21 @@ class _Tree:
         for node in stored:
             source = self._owner.node(node)
             step = self._owner.step_at(source)
-            if step is not None and _step_operator(step.combine) == self.operator:
+            if step is not None and step.operator == self.operator:
                 continue
             instr = self._owner.definition(source.value)
-            if instr is None or operator_of(instr) != self.operator:
+            if instr is None or not self._is_own(instr, source):
                 return None
         self.warps = True
         self._lanes, self._handed = 0, True
         return [(node, False) for node in stored]
+
+    def _is_own(self, instr: Instr, node: Node) -> bool:
+        """True for what combines with the tree's operator."""
+        if operator_of(instr) == self.operator or self._owner.is_partial(node):
+            return True
+        choice = self._owner.selections.choice(instr) if instr.opcode == "selp" else None
+        return choice is not None and choice.operator == self.operator
 
     def _is_private(self, value: int, part: int) -> bool:
         """True if nothing but one instruction (and loops that carry it) reads the value."""
@@ -574,6 +891,10 @@ class _Tree:
         if not found or (mixed and not owner.is_uniform(owner.ssa.def_values[instr.index][0])):
             return None
         self.instrs.add(instr.index)
+        narrow = narrow_type(instr)
+        if narrow and instr.opcode != "fma" and values[0] is not None:
+            self._add(Node(values[0], part), None, False, narrow)
+            found = [Node(v, part) for v in values[1:] if v is not None]
         if instr.opcode == "fma":
             result = self._ssa.def_values[instr.index][0]
             self._add(Node(result, part), instr)
@@ -590,25 +911,24 @@ def operator_of(instr: Instr) -> str | None:
         return None
     if shape.opcode in ("mul", "fma") and shape.type[:1] not in ("f", "b"):
         return None
+    if shape.opcode in _LOGICAL and shape.type == "pred":
+        return None
     return _OPERATORS[shape.opcode]
 
 
-def _step_operator(instr: Instr) -> str | None:
-    if instr.opcode == "redux":
-        return instr.shape.modifiers[1]
-    return operator_of(instr)
+def narrow_type(instr: Instr) -> str:
+    """The type of the operands that an instruction widens, "" if it does not.
+
+    All but the last source are of it (PTX ISA, "Mixed Precision Floating Point Instructions").
+    """
+    types = instr.shape.types
+    mixed = instr.opcode in ("add", "sub", "fma") and len(types) == 2 and types[0] == "f32"
+    return types[1] if mixed and types[1] in ("f16", "bf16") else ""
 
 
-def exchanged_lanes(shfl: Instr) -> int:
-    """The bits of the lane number that a `shfl` changes; 0 if they are not known."""
-    amount = fold(shfl.operands[2])
-    clamp = fold(shfl.operands[3])
-    if amount is None or clamp is None or amount not in (1, 2, 4, 8, 16):
-        return 0
-    if "bfly" in shfl.shape.modifiers and clamp == ALL_LANES:
-        return amount
-    # A tree of `down` leaves the result in the lowest lane only.
-    return amount if "down" in shfl.shape.modifiers and clamp == ALL_LANES else 0
+def _type_of(instr: Instr) -> str:
+    """The type of a result."""
+    return instr.shape.types[0] if narrow_type(instr) else instr.shape.type
 
 
 def _is_move(instr: Instr) -> bool:

@@ -106,6 +106,20 @@ def load(fill: str) -> str:
     return f"mov.b32 %r3, {fill};\n@%p1 ld.global.b32 %r3, [%d1];\n"
 
 
+CHOSEN = """
+    shfl.sync.bfly.b32 %r4, %r3, 1, 31, -1;
+    shfl.sync.bfly.b32 %r5, %r1, 1, 31, -1;
+    setp.eq.f32 %p2, %r3, %r4;
+    setp.lt.s32 %p3, %r1, %r5;
+    and.pred %p4, %p2, %p3;
+    setp.gt.f32 %p5, %r3, %r4;
+    or.pred %p6, %p5, %p4;
+    selp.f32 %r6, %r3, %r4, %p6;
+    selp.b32 %r7, %r1, %r5, %p6;
+    st.global.b32 [%d2], %r6;
+    st.global.b32 [%d2+4], %r7;
+"""
+
 CASES = {
     "sum of zeros": (load("0") + tree("add", "%r3", 4), "proved"),
     "sum of minus infinity": (load("0fFF800000") + tree("add", "%r3", 4), "refuted"),
@@ -191,6 +205,46 @@ CASES = {
         + "mul.f32 %r4, %r4, %r3;\nadd.f32 %r4, %r4, %r3;\nadd.f32 %r4, %r4, 0f3F800000;\n"
         "mul.f32 %r4, %r4, %r3;\nadd.s32 %r6, %r6, 32;\n"
         "setp.lt.s32 %p2, %r6, %r50;\n@%p2 bra LOOP;\n" + tree("add", "%r4", 10), "open"),
+    "a sum of integers": (
+        load("0") + "redux.sync.add.s32 %r4, %r3, -1;\nst.global.b32 [%d2], %r4;\n", "proved"),
+    "a sum of ones": (
+        load("1") + "redux.sync.add.s32 %r4, %r3, -1;\nst.global.b32 [%d2], %r4;\n", "refuted"),
+    "a maximum of integers": (
+        load("-2147483648") + "redux.sync.max.s32 %r4, %r3, -1;\nst.global.b32 [%d2], %r4;\n",
+        "proved"),
+    "a maximum of integers and zero": (
+        load("0") + "redux.sync.max.s32 %r4, %r3, -1;\nst.global.b32 [%d2], %r4;\n", "refuted"),
+    "a maximum of unsigned integers and zero": (
+        load("0") + "redux.sync.max.u32 %r4, %r3, -1;\nst.global.b32 [%d2], %r4;\n", "proved"),
+    "a maximum of integers above zero": (
+        load("0") + "max.s32 %r3, %r3, 0;\nredux.sync.max.s32 %r4, %r3, -1;\n"
+        "st.global.b32 [%d2], %r4;\n", "proved"),
+    "whether any is true": (
+        load("0") + "setp.gt.s32 %p2, %r3, 3;\nselp.b32 %r3, 1, 0, %p2;\n"
+        "redux.sync.or.b32 %r4, %r3, -1;\nst.global.b32 [%d2], %r4;\n", "proved"),
+    "whether any is zero": (
+        load("0") + "setp.eq.s32 %p2, %r3, 0;\nselp.b32 %r3, 1, 0, %p2;\n"
+        "redux.sync.or.b32 %r4, %r3, -1;\nst.global.b32 [%d2], %r4;\n", "open"),
+    "a maximum of magnitudes by redux": (
+        load("0") + "redux.sync.max.abs.f32 %r4, %r3, -1;\nst.global.b32 [%d2], %r4;\n", "proved"),
+    "a maximum by redux": (
+        load("0") + "redux.sync.max.f32 %r4, %r3, -1;\nst.global.b32 [%d2], %r4;\n", "refuted"),
+    "a scan of zeros": (
+        load("0") + "shfl.sync.up.b32 %r4, %r3, 1, 0, -1;\nadd.f32 %r5, %r3, %r4;\n"
+        "st.global.b32 [%d2], %r5;\n", "proved"),
+    "a scan of ones": (
+        load("0f3F800000") + "shfl.sync.up.b32 %r4, %r3, 1, 0, -1;\nadd.f32 %r5, %r3, %r4;\n"
+        "st.global.b32 [%d2], %r5;\n", "open"),
+    "a narrow fill is widened where it is added": (
+        "mov.b16 %h1, 0x8000;\n@%p1 ld.global.b16 %h1, [%d1];\ncvt.f32.bf16 %r3, %h1;\n"
+        "shfl.sync.bfly.b32 %r4, %r3, 1, 31, -1;\nadd.rn.f32.bf16 %r5, %h1, %r4;\n"
+        "st.global.b32 [%d2], %r5;\n", "proved"),
+    "a maximum with its index": (
+        load("0fFF800000") + "" + CHOSEN, "proved"),
+    "a maximum with its index over zeros": (
+        load("0") + "" + CHOSEN, "refuted"),
+    "a maximum of magnitudes with its index": (
+        load("0") + "abs.f32 %r3, %r3;\n" + CHOSEN, "open"),
     "no fill at all": ("@%p1 ld.global.b32 %r3, [%d1];\n" + tree("add", "%r3", 4), "open"),
     "a comparison with a constant": (
         "setp.lt.s32 %p1, %r1, 20;\n" + load("0f3F800000") + tree("add", "%r3", 6), "open"),

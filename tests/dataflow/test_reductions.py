@@ -50,7 +50,7 @@ FIXTURES = [
      {("max", "f32", 8, 31, True, False): 1, ("add", "f32", 8, 31, True, False): 1}),
     ("layer_norm_bwd_reduce", {("add", "f32", 6, 19, True, True): 8}),
     ("elu", {}),
-    ("argmax", {}),
+    ("argmax", {("max", "f32", 8, 31, True, False): 1}),
 ]  # fmt: skip
 
 
@@ -147,15 +147,128 @@ def test_without_a_barrier_nothing_is_handed_over() -> None:
     assert len(body(stage.replace("BARRIER", ""))) == 2
 
 
-def test_a_scan_is_no_tree() -> None:
-    assert not body(
-        """
+SCAN = """
+    ld.global.b32 %r1, [%d1];
+    mov.u32 %r9, %tid.x;
+    and.b32 %r9, %r9, 31;
+    shfl.sync.up.b32 %r2, %r1, 1, 0, -1;
+    add.f32 %r3, %r1, %r2;
+    setp.eq.s32 %p1, PLACE, 0;
+    selp.f32 %r4, %r1, %r3, %p1;
+    shfl.sync.up.b32 %r5, %r4, 2, 0, -1;
+    add.f32 %r6, %r4, %r5;
+    st.global.b32 [%d3], %r6;
+"""
+
+
+def test_a_scan_takes_in_a_part_of_the_lanes() -> None:
+    (r,) = body(SCAN.replace("PLACE", "%r9"))
+    assert summary(r) == ("add", "f32", 1, 31, False, False)
+    assert r.partial
+
+
+def test_data_do_not_place_a_value_in_a_scan() -> None:
+    found = body(SCAN.replace("PLACE", "%r1"))
+    assert [len(r.leaves) for r in found] == [1, 1]
+    assert all(r.partial for r in found)
+
+
+CHOICE = """
+    mov.u32 %r9, %tid.x;
+    ld.global.b32 %r1, [%d1];
+    ld.global.b32 %r8, [%d2];
+    shfl.sync.bfly.b32 %r2, %r1, 1, 31, -1;
+    shfl.sync.bfly.b32 %r3, INDEX, 1, 31, -1;
+    setp.eq.f32 %p1, %r1, %r2;
+    setp.lt.s32 %p2, INDEX, %r3;
+    and.pred %p3, %p1, %p2;
+    setp.RELATION.f32 %p4, FIRST, %r2;
+    or.pred %p5, %p4, %p3;
+    selp.f32 %r4, %r1, %r2, %p5;
+    selp.b32 %r5, INDEX, %r3, WHICH;
+    st.global.b32 [%d3], %r4;
+    st.global.b32 [%d3+4], %r5;
+"""
+
+
+def choice(relation: str, first: str = "%r1", index: str = "%r9", which: str = "%p5") -> Reductions:
+    text = CHOICE.replace("RELATION", relation).replace("FIRST", first)
+    return of(HEAD + text.replace("INDEX", index).replace("WHICH", which) + "ret;\n}\n")
+
+
+@pytest.mark.parametrize(("relation", "operator"), [("gt", "max"), ("ge", "max"), ("lt", "min")])
+def test_a_maximum_takes_its_index_along(relation: str, operator: str) -> None:
+    found = choice(relation)
+    (r,) = found.all
+    assert summary(r) == (operator, "f32", 1, 1, False, False)
+    assert r.chosen
+    assert len(found.companions) == 1
+
+
+@pytest.mark.parametrize("relation", ["eq", "ne"])
+def test_equality_puts_nothing_in_order(relation: str) -> None:
+    assert not choice(relation).all
+
+
+def test_another_value_that_is_compared_chooses_nothing() -> None:
+    assert not choice("gt", first="%r8").all
+
+
+def test_data_that_travel_along_are_no_index() -> None:
+    assert not choice("gt", index="%r8").companions
+
+
+def test_an_index_chosen_by_another_predicate_does_not_travel_along() -> None:
+    found = choice("gt", which="%p4")
+    assert not found.companions
+
+
+def test_wide_values_are_exchanged_by_halves() -> None:
+    wide = """
+        ld.global.b64 %d4, [%d1];
+        mov.b64 {%r1, %r2}, %d4;
+        shfl.sync.bfly.b32 %r3, %r1, 4, 31, -1;
+        shfl.sync.bfly.b32 %r4, %r2, LANES, 31, -1;
+        mov.b64 %d5, {FIRST, SECOND};
+        add.f64 %d6, %d4, %d5;
+        st.global.b64 [%d3], %d6;
+    """
+    right = wide.replace("FIRST", "%r3").replace("SECOND", "%r4")
+    (r,) = body(right.replace("LANES", "4"))
+    assert summary(r) == ("add", "f64", 1, 4, False, False)
+    assert not body(right.replace("LANES", "2"))
+    swapped = wide.replace("FIRST", "%r4").replace("SECOND", "%r3")
+    assert not body(swapped.replace("LANES", "4"))
+
+
+@pytest.mark.parametrize("operator", ["and", "or", "xor"])
+def test_bits_are_combined(operator: str) -> None:
+    (r,) = body(
+        f"""
         ld.global.b32 %r1, [%d1];
-        shfl.sync.up.b32 %r2, %r1, 1, 0, -1;
-        add.f32 %r3, %r1, %r2;
-        st.global.b32 [%d3], %r3;
+        redux.sync.{operator}.b32 %r2, %r1, -1;
+        st.global.b32 [%d3], %r2;
         """
     )
+    assert summary(r) == (operator, "b32", 1, 31, False, False)
+
+
+def test_a_narrow_operand_is_a_leaf_of_its_own_type() -> None:
+    (r,) = body(
+        """
+        ld.global.b16 %h1, [%d1];
+        cvt.f32.bf16 %r1, %h1;
+        shfl.sync.bfly.b32 %r2, %r1, 1, 31, -1;
+        add.rn.f32.bf16 %r3, %h1, %r2;
+        ld.global.b16 %h2, [%d2];
+        add.rn.f32.bf16 %r4, %h2, %r3;
+        shfl.sync.bfly.b32 %r5, %r4, 2, 31, -1;
+        add.f32 %r6, %r4, %r5;
+        st.global.b32 [%d3], %r6;
+        """
+    )
+    assert r.lanes == 3
+    assert sorted(leaf.narrow for leaf in r.leaves) == ["", "bf16"]
 
 
 def test_a_value_that_is_used_elsewhere_is_a_leaf() -> None:
