@@ -85,13 +85,14 @@ _Known: TypeAlias = "Known | _Varying"
 class LaneWords:
     """The words and conditions of one function, evaluated when asked for.
 
-    `width` is how many bits a thread index has. A result of None means: not of this form, or
-    not known.
+    `width` is how many bits a thread index has; what is found holds for the threads in which the
+    bits of `muted` are 0. A result of None means: not of this form, or not known.
     """
 
-    def __init__(self, ssa: Ssa, width: int) -> None:
+    def __init__(self, ssa: Ssa, width: int, muted: int = 0) -> None:
         self._ssa = ssa
         self.width = width
+        self._muted = muted
         self._instrs = ssa.cfg.function.instrs
         self._none = (0,) * width
         self._plain: dict[int, _Known] = {}
@@ -182,7 +183,7 @@ class LaneWords:
             if state is None:
                 self.phis.append(value)
                 return VARYING
-            return state.get(value)
+            return self._quiet(state.get(value))
         if kind == MERGE:
             predicate, yes, no = (lookup[v] for v in ssa.operands[value])
             if isinstance(predicate, _Varying) or yes is VARYING or no is VARYING:
@@ -196,6 +197,15 @@ class LaneWords:
         if any(lookup[v] is VARYING for v in ssa.operands[value]):
             return VARYING
         return self._apply(instr, value, lookup)
+
+    def _quiet(self, found: Known) -> Known:
+        """What is known of a phi, for the threads in which the muted bits are 0."""
+        if not self._muted or found is None:
+            return found
+        if not isinstance(found, Word):
+            return tuple((mask & ~self._muted, parity) for mask, parity in found)
+        basis = tuple([0 if self._muted >> i & 1 else e for i, e in enumerate(found.basis)])
+        return make(found.add, found.fix, basis, 64, found.symbol)
 
     def _apply(self, instr: Instr, value: int, lookup: Mapping[int, _Known]) -> _Known:
         """The result of an instruction from what its operands are."""
@@ -227,10 +237,10 @@ class LaneWords:
         return self.constant(constant & (1 << BITS.get(instr.shape.type, 64)) - 1)
 
     def _special(self, name: str) -> Word | None:
-        if name == "%tid.x":
-            return Word(0, 0, tuple(1 << i for i in range(self.width)))
-        if name == "%laneid":
-            return Word(0, 0, tuple(1 << i if i < 5 else 0 for i in range(self.width)))
+        if name in ("%tid.x", "%laneid"):
+            bits = (1 << self.width) - 1 if name == "%tid.x" else 31
+            bits &= ~self._muted
+            return Word(0, 0, tuple(bits & 1 << i for i in range(self.width)))
         if name in ("%tid.y", "%tid.z"):
             return self.constant(0)
         if name == "%ntid.x":
@@ -309,10 +319,7 @@ def add_words(a: Word, b: Word, bits: int) -> Word | None:
     if symbol is None:
         return None
     if a.moving & b.moving:
-        if (a.fix, a.basis) != (b.fix, b.basis):
-            return None
-        doubled = tuple([2 * entry for entry in a.basis])
-        return make(a.add + b.add, 2 * a.fix, doubled, bits, symbol)
+        return _term_by_term(a, b, 1, bits, symbol)
     basis = tuple([x | y for x, y in zip(a.basis, b.basis, strict=True)])
     return make(a.add + b.add, a.fix | b.fix, basis, bits, symbol)
 
@@ -323,13 +330,42 @@ def _subtract(a: Word, b: Word, bits: int) -> Word | None:
             same = a.symbol == b.symbol
             return make(a.add - b.add, a.fix, a.basis, bits) if same else None
         return make(a.add - b.add, a.fix, a.basis, bits, a.symbol)
-    if a.symbol or b.symbol or not a.is_uniform:
+    return None if b.symbol else _term_by_term(a, b, -1, bits, a.symbol)
+
+
+def _term_by_term(a: Word, b: Word, sign: int, bits: int, symbol: str) -> Word | None:
+    """`a + sign * b` where both are sums over the bits of the thread index, and so is that."""
+    x, y = _terms(a), _terms(b)
+    if x is None or y is None:
         return None
-    # From a number that has all moving bits set, no borrow comes.
-    rest = (a.add - b.add) & (1 << bits) - 1
-    if rest & b.moving != b.moving:
-        return None
-    return make(0, rest ^ b.fix, b.basis, bits)
+    add, fix, moving = a.add + sign * b.add + x[0] + sign * y[0], 0, 0
+    basis = []
+    for p, q in zip(x[1], y[1], strict=True):
+        term = p + sign * q
+        size = abs(term)
+        if size & moving:
+            return None
+        moving |= size
+        basis.append(size)
+        if term < 0:
+            # -c t is c (1 - t) - c.
+            add -= size
+            fix |= size
+    return make(add, fix, tuple(basis), bits, symbol)
+
+
+def _terms(word: Word) -> tuple[int, list[int]] | None:
+    """The lane part of a word as a number and a factor for each bit of the thread index."""
+    start, out, moving = 0, [], 0
+    for entry in word.basis:
+        if entry & moving or entry & word.fix not in (0, entry):
+            return None
+        moving |= entry
+        if entry & word.fix:
+            start += entry
+            entry = -entry
+        out.append(entry)
+    return start, out
 
 
 def xor_words(a: Word, b: Word, bits: int) -> Word | None:
@@ -346,6 +382,8 @@ def _and(a: Word, b: Word, bits: int) -> Word | None:
         a, b = b, a
     if b.is_uniform:
         mask = b.add
+        if not mask & mask + 1 and a.add + a.moving <= mask:
+            return a
         return _linear(a, bits, lambda x: x & mask)
     x, y = a.constant, b.constant
     if x is None or y is None:
@@ -356,6 +394,9 @@ def _and(a: Word, b: Word, bits: int) -> Word | None:
 
 
 def _or(a: Word, b: Word, bits: int) -> Word | None:
+    for small, large in ((a, b), (b, a)):
+        if large.is_uniform and small.add + small.moving < large.add & -large.add:
+            return add_words(small, large, bits)
     x, y = a.constant, b.constant
     if x is None or y is None:
         return None

@@ -135,6 +135,16 @@ def matrix_chunks(instr: Instr, data: Operand, word: Word) -> list[Chunk] | None
     return out
 
 
+def idle_lanes(instr: Instr) -> int:
+    """The bits of the lane that are 0 in all lanes of which the address matters.
+
+    With one matrix `ldmatrix` and `stmatrix` take the addresses of 8 lanes, with two of 16.
+    """
+    if instr.opcode not in ("ldmatrix", "stmatrix"):
+        return 0
+    return 24 if instr.shape.has("x1") else 16 if instr.shape.has("x2") else 0
+
+
 def copy_chunks(instr: Instr, word: Word) -> list[Chunk] | None:
     """The chunk that a `cp.async` writes: all of it, what lies past the source size with zeros."""
     size = fold(instr.operands[2]) if len(instr.operands) > 2 else None
@@ -201,8 +211,8 @@ def descriptor_chunk(shape: MatrixShape, word: Word, width: int) -> Chunk | None
     See PTX ISA, "Matrix descriptor format" and "Shared memory matrix layout". A thread index has
     `width` bits; those from 7 on tell warpgroups apart.
     """
-    constant = word.constant
-    if constant is None or any(word.basis[:7]) or word.moving >> 14:
+    constant = word.add
+    if any(word.basis[:7]) or (constant & 0x3FFF) + word.moving >> 14:
         return None
     mode = constant >> 62
     lead, stride = (constant >> 16 & 0x3FFF) << 4, (constant >> 32 & 0x3FFF) << 4
@@ -222,9 +232,9 @@ def descriptor_chunk(shape: MatrixShape, word: Word, width: int) -> Chunk | None
         depth = [pitch << i if i < 3 else groups << i - 3 for i in range(shape.depth)]
     above = [entry << 4 for entry in word.basis[7:width]]
     start = (constant & 0x3FFF) << 4
-    plain = make(start, 0, (*rows, *depth, *above), 32)
-    origin = plain.constant
-    if origin is None or _overlap(plain.basis):
+    plain = make(start, word.fix << 4, (*rows, *depth, *above), 32)
+    low = plain.add & 1023
+    if _overlap(plain.basis) or low & plain.moving:
         return None
     mask = {0: 0, 1: 7, 2: 3, 3: 1}[mode]
 
@@ -232,7 +242,8 @@ def descriptor_chunk(shape: MatrixShape, word: Word, width: int) -> Chunk | None
         return address ^ (address >> 7 & mask) << 4
 
     basis = tuple([swizzled(entry) for entry in plain.basis])
-    return Chunk(make(0, swizzled(origin), basis, 32), shape.size, 0, 0, shape.size)
+    word = make(plain.add - low, swizzled(low | plain.fix), basis, 32)
+    return Chunk(word, shape.size, 0, 0, shape.size)
 
 
 def _overlap(basis: tuple[int, ...]) -> bool:

@@ -32,6 +32,7 @@ from ptxlint.dataflow.shared_cells import (
     copy_chunks,
     descriptor_chunk,
     descriptors,
+    idle_lanes,
     is_descriptor,
     lanes_where,
     matrix_chunks,
@@ -288,6 +289,7 @@ class _Setting:
         self.uniformity = uniformity
         self.instrs = facts.function.instrs
         self.words = LaneWords(ssa, width)
+        self._quiet: dict[int, LaneWords] = {}
         self._symbols = _symbol_places(facts)
         self.events: dict[int, list[Instr]] = {}
         """By block the instructions that may write to shared memory, in order."""
@@ -356,13 +358,23 @@ class _Setting:
         address = shared_address(instr)
         if address is None:
             return None
-        found = self.words.address(instr, address, number, self.state(number))
+        found = self._words(instr).address(instr, address, number, self.state(number))
         if found is None or found.symbol not in self._symbols:
             return None
         if found.add + found.moving >= MAX_SHARED:
             return None
         place = self._symbols[found.symbol]
         return make(found.add + place, found.fix, found.basis, 32)
+
+    def _words(self, instr: Instr) -> LaneWords:
+        """How addresses are evaluated: those of lanes that give none may be anything."""
+        muted = idle_lanes(instr)
+        if not muted:
+            return self.words
+        found = self._quiet.get(muted)
+        if found is None:
+            found = self._quiet[muted] = LaneWords(self.ssa, self.width, muted)
+        return found
 
     def write(self, instr: Instr, number: int) -> Write:
         """A store in a state."""

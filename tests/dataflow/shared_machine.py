@@ -8,6 +8,7 @@ floating-point operations are unknown (None); an unknown branch is taken at rand
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from random import Random
 from typing import NamedTuple, TypeAlias
@@ -40,11 +41,15 @@ class Cell(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """What a load found: by thread, for each byte of each register."""
+    """What a load found: by thread, for each byte of each register.
+
+    For a matrix operand (1 or 2) the thread is the number row + rows * (k + depth * warpgroup).
+    """
 
     load: Instr
     cells: dict[tuple[int, int, int], Cell | None]
     """(thread, register, byte) to the cell, None for a byte that nothing wrote."""
+    operand: int = 0
 
 
 class UnpredictableError(Exception):
@@ -74,6 +79,8 @@ class SharedMachine:
         for instr in self._instrs:
             if instr.opcode in ("bra", "ret", "exit"):
                 work += instr.uses
+            elif instr.opcode == "wgmma":
+                work += [o for o in instr.operands[1:3] if isinstance(o, Register)]
             elif "shared" in instr.shape.modifiers or instr.opcode in ("ldmatrix", "stmatrix"):
                 if instr.guard is not None:
                     work.append(instr.guard)
@@ -136,8 +143,37 @@ class SharedMachine:
         elif opcode == "cp" and len(instr.operands) >= 3:
             assert not shape.has("bulk")
             self._store(instr, 0)
+        elif opcode == "wgmma" and shape.has("mma_async"):
+            for operand in (1, 2):
+                if isinstance(instr.operands[operand], Register):
+                    yield self._load_tile(instr, operand)
         elif instr.index in self._needed:
             self._compute(instr)
+
+    def _load_tile(self, instr: Instr, operand: int) -> Seen:
+        """The elements of a matrix operand, one by one (PTX ISA, "wgmma": shared memory layout)."""
+        size = {"f16": 2, "bf16": 2, "tf32": 4}.get(instr.shape.types[operand], 1)
+        named = re.search(r"m64n(\d+)k(\d+)", instr.shape.mnemonic)
+        assert named is not None
+        rows, depth = 64 if operand == 1 else int(named[1]), int(named[2])
+        across = False
+        if size == 2:
+            flags = instr.operands[6:] if len(instr.operands) == 8 else (None, instr.operands[6])
+            flag = flags[operand - 1]
+            assert isinstance(flag, Immediate)
+            across = flag.value == 1
+        cells: dict[tuple[int, int, int], Cell | None] = {}
+        for group in range(max(1, self._threads // 128)):
+            descriptor = self._read(instr.operands[operand], 128 * group, 64)
+            if descriptor is None:
+                raise UnpredictableError
+            for row in range(rows):
+                for k in range(depth):
+                    at = _element(descriptor, row, k, size, across)
+                    number = row + rows * (k + depth * group)
+                    for byte in range(size):
+                        cells[number, 0, byte] = self._memory.get(("", at + byte))
+        return Seen(instr, cells, operand)
 
     def _element(self, instr: Instr) -> int:
         return max(1, BITS[instr.shape.type] // 8)
@@ -304,6 +340,24 @@ class SharedMachine:
         if source is None:
             return None
         return self._read(instr.operands[1], thread & ~31 | source & 31, 32)
+
+
+def _element(descriptor: int, row: int, k: int, size: int, across: bool) -> int:
+    """The address of an element: 8 rows of 16 to 128 bytes make an atom, atoms are tiled."""
+    start = (descriptor & 0x3FFF) * 16
+    lead, stride = (descriptor >> 16 & 0x3FFF) * 16, (descriptor >> 32 & 0x3FFF) * 16
+    pitch = {0: 16, 1: 128, 2: 64, 3: 32}[descriptor >> 62]
+    inner, outer = (row, k) if across else (k, row)
+    per_line = pitch // size
+    line, column = outer % 8, inner % per_line
+    at = start + line * pitch + column * size
+    if across and pitch == 16:
+        at += inner // per_line * stride + outer // 8 * lead
+    else:
+        at += inner // per_line * lead + outer // 8 * stride
+    if pitch > 16:
+        at ^= (at // 128 % (pitch // 16)) * 16
+    return at
 
 
 def _sign(value: int, width: int) -> int:

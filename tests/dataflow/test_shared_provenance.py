@@ -49,7 +49,12 @@ def facts_of(text: str, name: str = "k.ptx") -> Facts:
 def compare(found: SharedProvenance, seen: Any) -> Counter[str]:
     """Hold what is said of a load to what it found; count loads and unknown parts."""
     counts: Counter[str] = Counter()
-    loaded = found.of(seen.load)
+    if seen.operand:
+        matrix = found.matrix(seen.load, seen.operand)
+        assert matrix is not None
+        loaded = () if matrix.loaded is None else (matrix.loaded,)
+    else:
+        loaded = found.of(seen.load)
     counts["loads"] += 1
     if not loaded:
         counts["unknown loads"] += 1
@@ -81,7 +86,7 @@ def compare(found: SharedProvenance, seen: Any) -> Counter[str]:
     return counts
 
 
-def run(facts: Facts, seed: int, steps: int = 20_000) -> Counter[str]:
+def run(facts: Facts, seed: int, steps: int = 6_000) -> Counter[str]:
     """Run a kernel once and compare all loads on the way."""
     found = facts.get(SharedProvenanceAnalysis)
     assert found.width is not None
@@ -98,7 +103,8 @@ def run(facts: Facts, seed: int, steps: int = 20_000) -> Counter[str]:
 KERNELS = (
     "sm_80/matmul_dot_fp16", "sm_80/matmul_dot_tf32", "sm_80/flash_bwd_dq",
     "sm_80/int4_gemm", "sm_80/layer_norm_bwd", "sm_80/argmax",
-    "sm_90/matmul_dot_ieee", "sm_90/layer_norm_bwd_reduce", "sm_90/softmax",
+    "sm_90/matmul_dot_ieee", "sm_90/matmul_dot_tf32",
+    "sm_90/flash_bwd_dkdv", "sm_90/flash_fwd_d128", "sm_90/layer_norm_bwd_reduce", "sm_90/softmax",
 )  # fmt: skip
 
 
