@@ -15,6 +15,7 @@ from typing import NamedTuple
 import ptxlint
 from ptxlint.diagnostics import Finding
 from ptxlint.obligations import Obligation
+from ptxlint.reporters.verdicts import judged
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "benchmarks" / "findings.md"
@@ -47,7 +48,7 @@ def rows(group: str) -> list[Row]:
             builds[_name(group, path.stem, kernel.name)] += 1
         for finding in report.findings:
             findings[_name(group, path.stem, finding.kernel)].update(_findings(finding))
-        for obligation in report.obligations:
+        for obligation in judged(report.obligations):
             verdicts[_name(group, path.stem, obligation.kernel)].update(_verdicts(obligation))
     names = sorted({*builds, *findings})
     return [Row(name, builds[name], findings[name], verdicts[name]) for name in names]

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from ptxlint.diagnostics import Place
 
 Status: TypeAlias = Literal["proved", "refuted", "open"]
+
+
+SEMANTICS: Final = "semantics"
+"""The family of what no kernel can tell about itself. Its verdict is there for every kernel, and no
+rate counts it."""
+SEMANTICS_OPEN: Final = (
+    "wrong constant or missing operation: no reference and no baseline has spoken"
+)
 
 
 class Evidence(NamedTuple):

@@ -7,7 +7,7 @@ missing or malformed is an error when the class is created, not when it runs.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 if TYPE_CHECKING:
@@ -80,14 +80,17 @@ class Evidence(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """A rule's word on a property it checked: `proved`, `refuted` or `open`."""
+    """A rule's word on a property it checked: `proved`, `refuted` or `open`.
+
+    `evidence` may be a generator: it is asked only when somebody reads it.
+    """
 
     status: str
     reason: str
     at: Instr | None = None
     suggest: dict[str, list[int]] = {}  # noqa: RUF012
     assumes: tuple[str, ...] = ()
-    evidence: tuple[Evidence, ...] = ()
+    evidence: Iterable[Evidence] = ()
 
 
 class Rule:

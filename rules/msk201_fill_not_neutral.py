@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ptxlint.dataflow.index_text import IndexText
 from ptxlint.dataflow.padding import (
     ASSUMES,
     LoadVerdict,
@@ -11,9 +12,10 @@ from ptxlint.dataflow.padding import (
     PaddingAnalysis,
     Pair,
 )
+from ptxlint.dataflow.tiles import Tile, Tiles
 from ptxlint.facts import Facts
 from ptxlint.ir.function import Function
-from ptxlint.rulekit import Hit, Note, Rule, Sample, Verdict
+from ptxlint.rulekit import Evidence, Hit, Note, Rule, Sample, Verdict
 
 _START = """
             .reg .pred %p<3>;
@@ -170,16 +172,39 @@ class FillNotNeutral(Rule):
     def check(self, fn: Function, facts: Facts) -> Iterator[Hit | Verdict]:
         """One verdict for each masked load that reaches a reduction; a hit for a refuted one."""
         padding = facts.get(PaddingAnalysis)
+        if not padding.verdicts:
+            return
+        tiles = Tiles(conjunct for site in padding.sites for conjunct in site.guard)
+        text = IndexText(padding.ssa)
         for verdict in padding.verdicts:
             pair = verdict.worst
-            assumes = ASSUMES if verdict.status == "proved" else ()
-            suggest = {} if verdict.status == "proved" else _suggest(verdict)
-            yield Verdict(verdict.status, verdict.reason, verdict.at, suggest, assumes)
+            proved = verdict.status == "proved"
+            yield Verdict(
+                verdict.status,
+                verdict.reason,
+                verdict.at,
+                {} if proved else _suggest(verdict, tiles),
+                ASSUMES if proved else (),
+                (_evidence(padding, text, each) for each in verdict.pairs),
+            )
             if verdict.status == "refuted" and pair is not None:
-                yield _hit(padding, verdict, facts.words.mask(verdict.at))
+                mask = facts.words.mask(verdict.at)
+                yield _hit(padding, verdict, tiles.of(pair.conjunct), mask)
 
 
-def _hit(padding: Padding, verdict: LoadVerdict, mask: str) -> Hit:
+def _evidence(padding: Padding, text: IndexText, pair: Pair) -> Evidence:
+    """One pair of a leaf and a conjunct, in words."""
+    details = {"guard": text.conjunct(pair.conjunct)}
+    route = padding.route(pair) if pair.status != "proved" else ""
+    if route:
+        details["through"] = route
+    if pair.value is not None:
+        details["value"] = str(pair.value)
+    at = pair.site.instr if pair.reduction is None else pair.reduction.at
+    return Evidence(pair.status, pair.reason, at, details)
+
+
+def _hit(padding: Padding, verdict: LoadVerdict, tile: Tile | None, mask: str) -> Hit:
     wrong: dict[str, Pair] = {}
     for pair in verdict.pairs:
         if pair.status != "proved" and pair.reduction is not None:
@@ -189,16 +214,27 @@ def _hit(padding: Padding, verdict: LoadVerdict, mask: str) -> Hit:
     ordered = sorted(wrong.items(), key=lambda item: _position(item[1]))
     named = " and ".join(f"`{route}`" for route, _ in ordered)
     notes = tuple(_note(pair) for _, pair in ordered if pair.status == "refuted")
-    bound = next(iter(_suggest(verdict)), "the size")
     return Hit(
         f"padding lanes hold {verdict.fill} when they reach {named}",
         verdict.at,
         notes,
-        breaks_when=f"`{bound}` is not a multiple of the tile",
+        breaks_when=_breaks_when(tile),
         help=_help(ordered),
         key=f"fill {verdict.fill} reaches {named}",
         label=f"fill {verdict.fill}" + (f", guard `{mask}`" if mask else ""),
     )
+
+
+def _breaks_when(tile: Tile | None) -> str:
+    if tile is None:
+        return "the size is not a multiple of the tile"
+    name, size, step = tile
+    # A round number, as people choose sizes.
+    unit = 10 ** (len(str(size - 1)) - 1)
+    example = (size - 1) // unit * unit if step == 1 else size - step
+    lanes = size - example
+    leak = "1 lane leaks" if lanes == 1 else f"{lanes} lanes leak"
+    return f"{name} is not a multiple of {size} ({name} = {example}: {leak})"
 
 
 def _position(pair: Pair) -> int:
@@ -227,17 +263,14 @@ def _help(wrong: list[tuple[str, Pair]]) -> str:
     return f"mask again right before the reduction: tl.where(mask, x, {neutral})"
 
 
-def _suggest(verdict: LoadVerdict) -> dict[str, list[int]]:
-    """Sizes worth trying: around the largest index that the guards compare with a parameter."""
-    tiles: dict[str, int] = {}
-    for pair in verdict.pairs:
-        poly = pair.conjunct.polynomial
-        if poly is None:
-            continue
-        for atom in poly.atoms():
-            if atom.kind == "param" and poly.coefficient(atom) == 1:
-                low = (poly - poly.table.plain(atom)).range()[0]
-                if -(1 << 20) < low < 0:
-                    name = str(atom.data[0])
-                    tiles[name] = max(tiles.get(name, 0), -low)
-    return {name: [max(1, tile - 1), tile, tile + 1] for name, tile in sorted(tiles.items())}
+def _suggest(verdict: LoadVerdict, tiles: Tiles) -> dict[str, list[int]]:
+    """Sizes worth trying, around the tiles of the guards that are not proved to do no harm."""
+    found = {tiles.of(p.conjunct) for p in verdict.pairs if p.status != "proved"}
+    sizes: dict[str, set[tuple[int, int]]] = {}
+    for tile in found:
+        if tile is not None:
+            sizes.setdefault(tile.parameter, set()).add((tile.size, tile.step))
+    return {
+        name: sorted({size + by for size, step in around for by in (-step, 0, step)})
+        for name, around in sorted(sizes.items())
+    }

@@ -36,6 +36,9 @@ from ptxlint.config import FORMATS, Config, ConfigError, find_config, load_confi
 @click.option(
     "--exit-zero", is_flag=True, help="Exit 0 whatever is found (2 still for what cannot be read)."
 )
+@click.option(
+    "-v", "--obligations", is_flag=True, help="List all verdicts: what is proved, refuted and open."
+)
 @click.option("--statistics", is_flag=True, help="Count findings by rule and time each stage.")
 @click.option(
     "--parser",
@@ -55,6 +58,7 @@ def command(
     output: str | None,
     jobs: int,
     exit_zero: bool,
+    obligations: bool,
     statistics: bool,
     parser: str,
     config_path: str | None,
@@ -75,6 +79,7 @@ def command(
     from ptxlint.reporters import render
 
     config = _settings(paths, config_path, no_config)
+    chosen = format_ or config.format or "text"
     progress = _Progress()
     try:
         report = check(
@@ -86,6 +91,7 @@ def command(
             config=config,
             parser=parser,
             statistics=statistics,
+            evidence=obligations or chosen == "json",
             progress=progress,
         )
     except SelectionError as error:
@@ -99,7 +105,13 @@ def command(
     finally:
         progress.close()
     colour = output is None and _colours()
-    text = render(report, format_ or config.format or "text", colour=colour, statistics=statistics)
+    text = render(
+        report,
+        chosen,
+        colour=colour,
+        statistics=statistics,
+        obligations=obligations,
+    )
     write(text, output)
     if (exit_zero or config.exit_zero) and report.exit_code == 1:
         return 0

@@ -28,7 +28,7 @@ from ptxlint.facts import Facts, KernelMetadata
 from ptxlint.frontends.discovery import STDIN, Found, Input, InputFault, read
 from ptxlint.frontends.target_filter import peek_target, wanted
 from ptxlint.frontends.triton_cache import MetadataError, load_metadata
-from ptxlint.obligations import Evidence, Obligation
+from ptxlint.obligations import SEMANTICS, SEMANTICS_OPEN, Evidence, Obligation
 from ptxlint.rulekit import Hit, Rule, Verdict
 
 if TYPE_CHECKING:
@@ -184,6 +184,7 @@ class FileCheck:
             if function.is_kernel:
                 line = module.source.position(function.offset).line
                 self.kernels.append(summarise(function, module.arch, self.path, line, beside))
+                self._unreferenced(function, places)
             words = KernelWords(module, function, checker.reader)
             facts = Facts(module, function, arch, beside, words)
             if known:
@@ -297,7 +298,8 @@ class FileCheck:
 
     def _verdict(self, rule: type[Rule], verdict: Verdict, facts: Facts, places: Places) -> None:
         function, translate = facts.function, facts.words.translate
-        for status in (verdict.status, *(part.status for part in verdict.evidence)):
+        evidence = tuple(verdict.evidence) if self.checker.options.evidence else ()
+        for status in (verdict.status, *(part.status for part in evidence)):
             if status not in _STATUSES:
                 raise ValueError(f"status {status!r} is none of {', '.join(sorted(_STATUSES))}")
         place = places.of(verdict.at) if verdict.at is not None else places.of_function(function)
@@ -319,9 +321,16 @@ class FileCheck:
                         places.of(part.at) if part.at is not None else None,
                         {key: translate(text) for key, text in part.details.items()},
                     )
-                    for part in verdict.evidence
+                    for part in evidence
                 ),
             )
+        )
+
+    def _unreferenced(self, function: Function, places: Places) -> None:
+        """The verdict on what only a reference can tell."""
+        place = places.of_function(function)
+        self.obligations.append(
+            Obligation(SEMANTICS, function.name, "open", SEMANTICS_OPEN, "", self.arch, place)
         )
 
     def _add_pseudo(

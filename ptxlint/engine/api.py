@@ -28,6 +28,7 @@ def check(
     config: Config | str | os.PathLike[str] | None = None,
     parser: str = "memo",
     statistics: bool = False,
+    evidence: bool = True,
     progress: Progress | None = None,
 ) -> Report:
     """Check PTX and return all findings, verdicts and counts.
@@ -36,6 +37,7 @@ def check(
     PTX itself, or several of these. `select`, `ignore` and `arch` are words or comma-separated
     lists and take precedence over `config`, which is a `Config`, the path of a `pyproject.toml`,
     or None for none: no file is looked for. `jobs` is the number of processes, 0 for one per CPU.
+    Without `evidence` verdicts do not list what they rest on, which saves time.
 
     Whatever is wrong with an input is a finding (`PARSE`, `INPUT`, `INTERNAL`), never an
     exception. Raises `ConfigError`, `SelectionError` or `TargetNameError` for bad settings.
@@ -53,6 +55,7 @@ def check(
         settings.root,
         parser,
         statistics,
+        evidence,
     )
     return run(inputs(source), options, jobs, progress)
 

@@ -9,7 +9,7 @@ from typing import Any
 from ptxlint.diagnostics import SEVERITY_ORDER, Finding
 from ptxlint.engine.fingerprint import normalise
 from ptxlint.engine.pseudo import FAILURES, UNUSED
-from ptxlint.obligations import Obligation
+from ptxlint.obligations import SEMANTICS, Obligation
 
 _DIGITS = re.compile(r"(\d+)")
 
@@ -69,8 +69,10 @@ def merge_obligations(obligations: Iterable[Obligation]) -> list[Obligation]:
     for item in obligations:
         place = item.place
         where: tuple[Any, ...] = ()
-        if place is not None:
-            where = place.source[:3] if place.source else (place.path, place.line)
+        if place is not None and place.source is not None:
+            where = place.source[:3]
+        elif place is not None and item.family != SEMANTICS:
+            where = (place.path, place.line)
         key = (item.rule, item.family, item.kernel, item.status, normalise(item.reason), where)
         groups.setdefault(key, []).append(item)
     return [

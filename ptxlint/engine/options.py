@@ -21,3 +21,5 @@ class Options(NamedTuple):
     root: str = ""
     parser: str = "memo"
     statistics: bool = False
+    evidence: bool = True
+    """Keep what verdicts rest on; putting it into words takes time."""

@@ -11,16 +11,23 @@ if TYPE_CHECKING:
 FORMATS = ("text", "json", "sarif", "github")
 
 
-def render(report: Report, format: str, *, colour: bool = False, statistics: bool = False) -> str:
+def render(
+    report: Report,
+    format: str,
+    *,
+    colour: bool = False,
+    statistics: bool = False,
+    obligations: bool = False,
+) -> str:
     """The report in one of `FORMATS`, ending in a newline unless empty.
 
-    `colour` and `statistics` matter to the text format only. Raises `ValueError` for an unknown
-    format.
+    `colour`, `statistics` and `obligations` (list all verdicts) matter to the text format only.
+    Raises `ValueError` for an unknown format.
     """
     if format == "text":
         from ptxlint.reporters.text import render_text
 
-        return render_text(report, colour=colour, statistics=statistics)
+        return render_text(report, colour=colour, statistics=statistics, obligations=obligations)
     return _renderer(format)(report)
 
 

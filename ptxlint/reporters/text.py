@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from ptxlint.engine.python_source import PythonSources, is_regular
-from ptxlint.reporters.wording import counts_line, spread, verdicts_line
+from ptxlint.reporters.verdicts import all_lines, judged, summary_lines, tally
+from ptxlint.reporters.wording import counts_line, plain, spread
 from ptxlint.source import SourceText
 
 if TYPE_CHECKING:
@@ -18,14 +19,18 @@ _TAB = 4
 _COLOURS = {"error": "1;31", "warning": "1;33", "note": "1;36", "bold": "1", "dim": "2"}
 
 
-def render_text(report: Report, *, colour: bool = False, statistics: bool = False) -> str:
-    """All findings, then a line of counts, then a line of verdicts."""
+def render_text(
+    report: Report, *, colour: bool = False, statistics: bool = False, obligations: bool = False
+) -> str:
+    """All findings, then a line of counts, then the verdicts: what is open, or all of them."""
     writer = _Writer(colour, report.texts)
     blocks = [writer.finding(finding) for finding in report.findings]
-    tail = [writer.paint("bold", counts_line(report))]
-    verdicts = verdicts_line(report.obligations)
-    if verdicts:
-        tail.append(verdicts)
+    lines = summary_lines(report.obligations)
+    proved = "" if lines else tally(judged(report.obligations))
+    if obligations:
+        lines = [*all_lines(report.obligations, writer.paint), *lines]
+    tail = [writer.paint("bold", counts_line(report, proved))]
+    tail += lines
     text = "".join(block + "\n" for block in blocks)
     if statistics:
         from ptxlint.reporters.statistics import render_statistics
@@ -61,8 +66,8 @@ class _Writer:
         place = finding.place
         shown = place.source or place
         kind = self.paint(finding.severity, f"{finding.severity}[{finding.rule}]")
-        where = self.paint("bold", _plain(f"{shown.path}:{shown.line}:{shown.column}"))
-        lines = [f"{where}: {kind} {_plain(finding.message)}"]
+        where = self.paint("bold", plain(f"{shown.path}:{shown.line}:{shown.column}"))
+        lines = [f"{where}: {kind} {plain(finding.message)}"]
         lines += self._quotes(finding)
         if finding.breaks_when:
             lines.append(self._footer("breaks when", finding.breaks_when))
@@ -76,7 +81,7 @@ class _Writer:
         return "\n".join(lines)
 
     def _footer(self, title: str, text: str) -> str:
-        return f"   = {self.paint('bold', title)}: {_plain(text)}"
+        return f"   = {self.paint('bold', title)}: {plain(text)}"
 
     def _quotes(self, finding: Finding) -> list[str]:
         marks = [self._mark(finding.place, finding.label, True)]
@@ -88,17 +93,17 @@ class _Writer:
         for mark in marks:
             text = self._line(mark.path, mark.line)
             if mark.path != path:
-                lines.append(f" {'':>{width}}--> {_plain(mark.path)}:{mark.line}:{mark.column}")
+                lines.append(f" {'':>{width}}--> {plain(mark.path)}:{mark.line}:{mark.column}")
                 path, quoted = mark.path, None
             if not text:
                 if mark.label:
-                    lines.append(f" {'':>{width}} : line {mark.line}: {_plain(mark.label)}")
+                    lines.append(f" {'':>{width}} : line {mark.line}: {plain(mark.label)}")
                 continue
             quote, caret = _cut(text, mark.column)
             if quoted != (mark.path, mark.line):
                 lines.append(f" {mark.line:>{width}} | {quote}".rstrip())
                 quoted = (mark.path, mark.line)
-            pointer = self.paint("note", _plain(f"^ {mark.label}").rstrip())
+            pointer = self.paint("note", plain(f"^ {mark.label}").rstrip())
             lines.append(f" {'':>{width}} | {' ' * caret}{pointer}")
         return lines
 
@@ -131,13 +136,6 @@ def _read_ptx(path: str) -> SourceText | None:
         return None
     text = read(Input(path))
     return None if isinstance(text, InputFault) else SourceText(text, path)
-
-
-def _plain(text: str) -> str:
-    """On one line and without control characters, whatever the checked file put into it."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else "?" for c in " ".join(text.split()))
 
 
 def _cut(text: str, column: int) -> tuple[str, int]:

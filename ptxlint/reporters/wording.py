@@ -9,19 +9,17 @@ from ptxlint.wording import counted
 if TYPE_CHECKING:
     from ptxlint.diagnostics import Finding
     from ptxlint.engine.report import Report
-    from ptxlint.obligations import Obligation
 
 _SHOWN_FILES = 3
-_SHOWN_OPEN = 3
 
 
-def counts_line(report: Report) -> str:
-    """How many findings in how much code."""
+def counts_line(report: Report, proved: str = "") -> str:
+    """How many findings in how much code. `proved` says how much is, when that is all."""
     s = report.summary
     kinds = ((s.errors, "error"), (s.warnings, "warning"), (s.notes, "note"))
     found = ", ".join(counted(number, noun) for number, noun in kinds if number) or "no findings"
     line = f"{found} in {counted(s.kernels, 'kernel')} of {counted(s.files, 'file')}"
-    extras = []
+    extras = [proved] if proved else []
     if s.suppressed:
         extras.append(f"{s.suppressed} suppressed")
     if s.skipped:
@@ -29,22 +27,11 @@ def counts_line(report: Report) -> str:
     return f"{line} ({'; '.join([*extras, f'{s.seconds:.2f} s'])})"
 
 
-def verdicts_line(obligations: tuple[Obligation, ...]) -> str:
-    """How many checked properties were decided, and which are open; "" without any."""
-    if not obligations:
-        return ""
-    counts = {
-        status: sum(o.status == status for o in obligations)
-        for status in ("proved", "refuted", "open")
-    }
-    line = ", ".join(f"{number} {status}" for status, number in counts.items() if number)
-    open_ones = [o for o in obligations if o.status == "open"]
-    if open_ones:
-        shown = [f"{o.family} in {o.kernel} ({o.reason})" for o in open_ones[:_SHOWN_OPEN]]
-        if len(open_ones) > _SHOWN_OPEN:
-            shown.append(f"and {len(open_ones) - _SHOWN_OPEN} more")
-        line += ": " + "; ".join(shown)
-    return line
+def plain(text: str) -> str:
+    """On one line and without control characters, whatever the checked file put into it."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else "?" for c in " ".join(text.split()))
 
 
 def spread(finding: Finding) -> str:

@@ -31,7 +31,7 @@ IDS = [page.relative_to(ROOT).as_posix() for page in PAGES]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(?<!!)\[[^\]\n]+\]\(([^)\s]+)\)|^\[[^\]\n]+\]:\s+(\S+)$", re.MULTILINE)
 RULE_ID = re.compile(r"\b(?:RES1|MSK2|BND3|NUM4|SYN5|HAZ6|PRF7|SUP0)\d\d\b")
-SECONDS = re.compile(r"\(\d+\.\d+ s\)")
+SECONDS = re.compile(r"\d+\.\d+ s\)")
 
 
 def prose(page: Path) -> str:

@@ -160,12 +160,27 @@ def test_verdicts_become_obligations() -> None:
         yield Verdict("open", "stride unknown", fn.instrs[0], {"n": [1023]})
 
     report = _run(kernel(), body)
-    assert [(o.status, o.rule, o.kernel, o.archs) for o in report.obligations] == [
+    assert [(o.status, o.rule, o.kernel, o.archs) for o in report.obligations if o.rule] == [
         ("proved", "TST900", "k", ("sm_80",)),
         ("open", "TST900", "k", ("sm_80",)),
     ]
-    assert report.obligations[1].suggest == {"n": [1023]}
+    assert report.obligations[-1].suggest == {"n": [1023]}
     assert report.exit_code == 0
+
+
+def test_every_kernel_has_one_verdict_on_what_only_a_reference_can_tell() -> None:
+    texts = [kernel(name="a") + kernel(name="b").partition("64\n")[2], kernel(name="a")]
+    report = ptxlint.check(
+        [ptxlint.SourceText(text, f"{at}.ptx") for at, text in enumerate(texts)], select="NUM407"
+    )
+    found = [o for o in report.obligations if o.family == "semantics"]
+    assert [(o.kernel, o.status, o.rule, o.archs) for o in found] == [
+        ("a", "open", "", ("sm_80",)),
+        ("b", "open", "", ("sm_80",)),
+    ]
+    assert found[0].reason == (
+        "wrong constant or missing operation: no reference and no baseline has spoken"
+    )
 
 
 def test_verdicts_carry_what_they_rest_on() -> None:
@@ -178,7 +193,7 @@ def test_verdicts_carry_what_they_rest_on() -> None:
         yield Verdict("open", "the lanes may hold 1", load, evidence=parts)
 
     report = _run(kernel(), body)
-    assert report.to_dict()["obligations"][0]["evidence"] == [
+    assert report.to_dict()["obligations"][-1]["evidence"] == [
         {
             "status": "open",
             "reason": "the lanes may hold 1",

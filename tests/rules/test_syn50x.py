@@ -42,7 +42,7 @@ def check(body: str, directive: str = "", target: str = "sm_90a", before: str = 
 
 def said(report: Report) -> tuple[list[str], list[str]]:
     """Severities of the findings and statuses of the verdicts."""
-    return [f.severity for f in report.findings], [o.status for o in report.obligations]
+    return [f.severity for f in report.findings], [o.status for o in report.obligations if o.rule]
 
 
 PROVED: tuple[list[str], list[str]] = ([], ["proved"])
