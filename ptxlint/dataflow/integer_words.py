@@ -31,6 +31,8 @@ def bounds(word: object, kind: str) -> tuple[int, int]:
         if signed and number >> bits - 1:
             number -= 1 << bits
         return number, number
+    if kind == "pred":
+        return 0, 1
     # Unsigned words below the sign bit are the same number in both.
     if isinstance(word, Span) and word.high <= most:
         return word.low, word.high
@@ -44,8 +46,11 @@ def neutral(operator: str, kind: str, word: object, others: list[tuple[int, int]
     """
     bits = BITS.get(kind, 32)
     low, high = bounds(word, kind)
-    if operator in ("add", "or", "xor") and low == high == 0:
+    if operator in ("add", "or", "xor") and low == high == 0 and kind != "pred":
         return f"padding lanes hold 0 when they reach the {operator} of integers"
+    if kind == "pred":
+        wanted = operator in ("and", "min")
+        return "padding lanes do not decide it" if low == high == wanted else ""
     if operator == "and" and low == high and low & (1 << bits) - 1 == (1 << bits) - 1:
         return "padding lanes hold all ones when they reach `and`"
     least, most = bounds(None, kind)

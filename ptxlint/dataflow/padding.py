@@ -51,6 +51,8 @@ REFUTED: Final = "refuted"
 OPEN: Final = "open"
 ASSUMES: Final = ("finite data without overflow",)
 _BUDGET_PER_INSTRUCTION: Final = 400
+_MOST_VALUES: Final = 300
+"""So many values are looked at behind one that goes into a reduction."""
 _WORST: Final = {REFUTED: 0, OPEN: 1, PROVED: 2}
 _SAMPLES: Final[tuple[Callable[[int], float], ...]] = (
     lambda at: 1.0,
@@ -284,14 +286,42 @@ class Padding:
                 yield pair, sites
 
     def _is_neutral_anyway(self, reduction: Reduction, leaf: Leaf) -> bool:
-        """True if a leaf never changes a result, or is the same for the whole CTA."""
-        if not self._dependences.of(leaf.node.value):
+        """True if a leaf never changes a result, is the same for the whole CTA, or is of loads
+        whose mask always holds."""
+        if not self._dependences.of(leaf.node.value) or self._is_of_whole_masks(leaf):
             return True
         if reduction.type.removesuffix("x2") not in FORMATS:
             word = self._integer(self._evaluator(None, ALWAYS), reduction, leaf).word
-            return bool(integer_words.neutral(reduction.operator, reduction.type, word, []))
+            kind = self._kind(reduction, leaf)
+            return bool(integer_words.neutral(reduction.operator, kind, word, []))
         found = self._leaf(self._evaluator(None, ALWAYS), reduction, leaf)
         return found is not None and bool(self._neutral(reduction, found.number))
+
+    def _is_of_whole_masks(self, leaf: Leaf) -> bool:
+        """True if all that goes into a leaf is loaded under a mask that a constant size makes true.
+
+        What other lanes hold beyond that size are loads of their own.
+        """
+        ssa = self.ssa
+        work = [ssa.resolve(leaf.node.value)]
+        seen = set(work)
+        loads = 0
+        while work:
+            value = work.pop()
+            instr = self.reductions.definition(value)
+            if instr is not None and instr.opcode == "ld" and instr.shape.space == "global":
+                if instr.guard is None or self.guards.own(instr) != ALWAYS:
+                    return False
+                loads += 1
+                continue
+            if len(seen) > _MOST_VALUES or self._reach.ends_way(value):
+                return False
+            for operand in ssa.operands[value]:
+                found = ssa.resolve(operand)
+                if found not in seen and self._dependences.of(found):
+                    seen.add(found)
+                    work.append(found)
+        return loads > 0
 
     def _verdict(self, group: list[Site], pairs: list[Pair]) -> LoadVerdict | None:
         found = list(pairs)
@@ -402,7 +432,7 @@ class Padding:
         if comes.certain is False:
             reason = f"no padding lane comes to this part of `{_name(reduction)}`"
             return Pair(site, c, reduction, None, PROVED, reason, leaf)
-        kind, operator = reduction.type, reduction.operator
+        kind, operator = self._kind(reduction, leaf), reduction.operator
         bounds = [] if reduction.partial else self._integer_bounds(reduction)
         if not reduction.chosen:
             reason = integer_words.neutral(operator, kind, found.word, bounds)
@@ -417,7 +447,9 @@ class Padding:
         if axis == _DIFFERENT and comes.certain and not reduction.partial and _can_be_false(c):
             valid = self._evaluator(None, self._all_known())
             others = [x for x in reduction.leaves if not x.init]
-            raw = all(isinstance(self._integer(valid, reduction, x).word, Data) for x in others)
+            raw = kind != "pred" and all(
+                isinstance(self._integer(valid, reduction, x).word, Data) for x in others
+            )
             wrong = integer_words.certainly_wrong(operator, kind, found.word, raw)
             if wrong and self._reach.reaches_memory(reduction):
                 low, _ = integer_words.bounds(found.word, kind)
@@ -429,11 +461,20 @@ class Padding:
         """The word of a leaf of integers."""
         return evaluator.node(leaf.node, BITS.get(reduction.type, 32))
 
+    def _kind(self, reduction: Reduction, leaf: Leaf) -> str:
+        """The type of a leaf of integers: that of the reduction, or `pred`."""
+        is_test = self.ssa.register[leaf.node.value].type == "pred"
+        return "pred" if is_test else reduction.type
+
     def _integer_bounds(self, reduction: Reduction) -> list[tuple[int, int]]:
         """The bounds of all that a reduction of integers combines."""
         evaluator = self._evaluator(None, ALWAYS)
-        words = [self._integer(evaluator, reduction, leaf).word for leaf in reduction.leaves]
-        return [integer_words.bounds(word, reduction.type) for word in words]
+        return [
+            integer_words.bounds(
+                self._integer(evaluator, reduction, leaf).word, self._kind(reduction, leaf)
+            )
+            for leaf in reduction.leaves
+        ]
 
     def _neutral(self, reduction: Reduction, value: AbstractFloat) -> str:
         """Why the value does not change the result, "" if it may."""

@@ -36,6 +36,9 @@ _OPERATORS: Final = {
 }  # fmt: skip
 _WIDENING: Final = (("f32", "bf16"), ("f32", "f16"))
 _LOGICAL: Final = frozenset({"and", "or", "xor"})
+_MODES: Final = {"min": "all", "and": "all", "max": "any", "or": "any"}
+"""What predicates mean to an operator that takes them as 1 and 0."""
+_LOGIC_OF: Final = {"all": "and", "any": "or"}
 _REDUX: Final = frozenset({"add", "max", "min", "and", "or", "xor"})
 _PACKED: Final = frozenset({"f16x2", "bf16x2", "f32x2"})
 _MOVES: Final = frozenset({"mov", "cvt"})
@@ -683,6 +686,7 @@ class _Place(NamedTuple):
     lanes: int = 0
     handed: bool = False
     absolute: bool = False
+    mode: str = ""
 
 
 class _Tree:
@@ -705,6 +709,9 @@ class _Tree:
         memory."""
         self._handed = False
         self._absolute = False
+        self._mode = ""
+        """What the nodes below are: `bits` that are counted, predicates of which `all` or `any`
+        hold, or plain numbers."""
         self.partial = False
         self.chosen = False
 
@@ -719,7 +726,7 @@ class _Tree:
             self._seen.add(node)
             self._place = place
             self._lanes, self._handed = place.lanes, place.handed
-            self._absolute = place.absolute
+            self._absolute, self._mode = place.absolute, place.mode
             children = None
             if len(self._seen) < _MAX_NODES:
                 children = self._children(node, place.is_root)
@@ -733,7 +740,16 @@ class _Tree:
                 init = place.init or first
                 ways = place.ways + way
                 work.append(
-                    _Place(child, False, init, ways, self._lanes, self._handed, self._absolute)
+                    _Place(
+                        child,
+                        False,
+                        init,
+                        ways,
+                        self._lanes,
+                        self._handed,
+                        self._absolute,
+                        self._mode,
+                    )
                 )
 
     def _add(self, node: Node, product: Instr | None, init: bool = False, narrow: str = "") -> None:
@@ -760,6 +776,10 @@ class _Tree:
         instr = owner.definition(value)
         if instr is None:
             return None
+        if self._mode:
+            return self._logic(instr)
+        if instr.opcode == "popc" and self.operator == "add" and instr.guard is None:
+            return self._enter("bits", instr, instr.operands[1])
         if instr.opcode == "selp":
             return self._selected(instr, node)
         if instr.opcode == "shfl":
@@ -787,10 +807,64 @@ class _Tree:
             self.instrs |= {instr.index, *choice.tests}
             return [(Node(choice.first), False), (Node(choice.second), False)]
         if not owner.is_partial(node):
-            return None
+            return self._from_warps(instr) or self._from_predicate(instr)
         self.instrs.add(instr.index)
         values = [owner.read(instr, o) for o in instr.operands[1:3]]
         return [(Node(v), False) for v in values if v is not None]
+
+    def _from_warps(self, instr: Instr) -> list[tuple[Node, bool]] | None:
+        """What other warps handed over, in the lanes that there are warps for."""
+        owner = self._owner
+        values = [v for o in instr.operands[1:3] if (v := owner.read(instr, o)) is not None]
+        predicate = owner.read(instr, instr.operands[3])
+        if len(values) != 1 or predicate is None or not owner.selections.is_of_index(predicate):
+            return None
+        made = owner.definition(owner.node(Node(values[0])).value)
+        if made is None or made.opcode != "ld" or not owner.stored_before(values[0]):
+            return None
+        self.instrs.add(instr.index)
+        return [(Node(values[0]), False)]
+
+    def _from_predicate(self, instr: Instr) -> list[tuple[Node, bool]] | None:
+        """The predicates of which all or any must hold for a 1."""
+        mode = _MODES.get(self.operator)
+        if mode is None or [fold(o) for o in instr.operands[1:3]] not in ([1, 0], [-1, 0]):
+            return None
+        return self._enter(mode, instr, instr.operands[3])
+
+    def _enter(self, mode: str, instr: Instr, operand: Operand) -> list[tuple[Node, bool]] | None:
+        value = self._owner.read(instr, operand)
+        made = None if value is None else self._owner.definition(value)
+        if value is None or made is None or not self._is_private(value, WHOLE):
+            return None
+        if mode != "bits" and (made.opcode != _LOGIC_OF[mode] or made.shape.type != "pred"):
+            return None
+        self._mode = mode
+        self.instrs.add(instr.index)
+        return [(Node(value), False)]
+
+    def _logic(self, instr: Instr) -> list[tuple[Node, bool]] | None:
+        """What bits that are counted, or predicates, are put together from."""
+        owner, mode = self._owner, self._mode
+        if instr.guard is not None or len(instr.defs) != 1:
+            return None
+        operands = instr.operands[1:]
+        if mode == "bits":
+            constants = [o for o in operands[1:] if owner.constant(instr, o) is not None]
+            shifts = instr.opcode in ("shl", "shr", "and") and len(constants) == 1
+            if instr.opcode != "or" and instr.opcode != "cvt" and not shifts:
+                return None
+            operands = tuple(o for o in operands if o not in constants)
+        elif instr.opcode != _LOGIC_OF[mode] or instr.shape.type != "pred":
+            return None
+        values = [owner.read(instr, o) for o in operands]
+        found = [Node(v) for v in values if v is not None]
+        if len(found) != len(operands) or not self._is_private(
+            owner.ssa.resolve(owner.ssa.def_values[instr.index][0]), WHOLE
+        ):
+            return None
+        self.instrs.add(instr.index)
+        return [(n, False) for n in found]
 
     def _moved(self, shfl: Instr) -> list[tuple[Node, bool]] | None:
         """What another lane holds."""

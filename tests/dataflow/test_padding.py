@@ -163,6 +163,10 @@ CASES = {
     "a sum of a masked and an unmasked load": (
         load("0") + "ld.global.b32 %r4, [%d1+4096];\nadd.f32 %r3, %r3, %r4;\n"
         + tree("add", "%r3", 6), "open"),
+    "a sum of a load with a mask that always holds": (
+        load("0") + "setp.lt.s32 %p2, %r1, 32;\nmov.b32 %r4, 0;\n"
+        "@%p2 ld.global.b32 %r4, [%d1+4096];\nadd.f32 %r3, %r3, %r4;\n"
+        + tree("add", "%r3", 6), "proved"),
     "an opaque mask": (
         "ld.global.b32 %r5, [%d1+4096];\nsetp.ne.s32 %p1, %r5, 0;\n"
         + load("0f3F800000") + tree("add", "%r3", 6), "open"),
