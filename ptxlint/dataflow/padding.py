@@ -274,16 +274,18 @@ class Padding:
 
     def _leaf_pairs(self, reduction: Reduction, leaf: Leaf) -> Iterator[tuple[Pair, list[Site]]]:
         """The verdicts on one leaf, each with the loads whose conjunct it is about."""
-        roots = [leaf.node.value]
-        if leaf.product is not None:
-            read = self.reductions.read
-            factors = [read(leaf.product, o) for o in leaf.product.operands[1:3]]
-            roots = [v for v in factors if v is not None]
-        for conjunct, sites in self._touching(roots).items():
+        for conjunct, sites in self._touching(self._roots(leaf)).items():
             known = frozenset.intersection(*(s.guard for s in sites)) - {conjunct}
             pair = self._pair(reduction, leaf, conjunct, known, sites[0])
             if pair is not None:
                 yield pair, sites
+
+    def _roots(self, leaf: Leaf) -> list[int]:
+        """The values that a leaf is made of: itself, or the factors of what an `fma` adds."""
+        if leaf.product is None:
+            return [self.ssa.resolve(leaf.node.value)]
+        found = [self.reductions.read(leaf.product, o) for o in leaf.product.operands[1:3]]
+        return [v for v in found if v is not None]
 
     def _is_neutral_anyway(self, reduction: Reduction, leaf: Leaf) -> bool:
         """True if a leaf never changes a result, is the same for the whole CTA, or is of loads
@@ -303,7 +305,7 @@ class Padding:
         What other lanes hold beyond that size are loads of their own.
         """
         ssa = self.ssa
-        work = [ssa.resolve(leaf.node.value)]
+        work = list(self._roots(leaf))
         seen = set(work)
         loads = 0
         while work:
