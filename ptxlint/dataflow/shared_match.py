@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from ptxlint.dataflow.lane_map import span_value
 from ptxlint.dataflow.lane_words import Word, make
 from ptxlint.dataflow.linear import Echelon, Piece, aligned_pieces
 from ptxlint.dataflow.shared_cells import Chunk, Lanes, Write, cells_of
+
+_IMAGE: Final = 16
+"""Where in a packed pair of threads the writing one begins; the reading one is below."""
+_READER: Final = (1 << _IMAGE) - 1
 
 
 class Source(NamedTuple):
@@ -19,43 +23,72 @@ class Source(NamedTuple):
     piece: Piece
 
 
-class _Place(NamedTuple):
-    """A grain of a write, and the thread that writes it to the address that the key stands for."""
+class _Grain(NamedTuple):
+    """A grain of a chunk: its place, the span that addresses leave it in, and what is left.
 
-    write: Write
+    `thread` writes it to the address that is left.
+    """
+
     chunk: Chunk
     offset: int
+    rest: int
     thread: int
+
+
+class _Place(NamedTuple):
+    """A grain of a write; `claimed` are the bytes that are read from the write, as bits, -1 for
+    all that it covers."""
+
+    write: Write
+    grain: _Grain
     claimed: int
-    """The bytes that are read from this write, all of them as bits; -1 for all that it covers."""
 
 
-class _Shape(NamedTuple):
-    """The writes whose addresses differ by constants: the span of the lane part, and the grains
-    by what is left of their address modulo that."""
-
-    span: Echelon
-    places: dict[int, list[_Place]]
+_Shape: TypeAlias = "tuple[Echelon, dict[int, list[_Place]]]"
+"""Writes whose addresses differ by constants: the span of their lane part, and their grains by
+what is left of the address modulo that."""
 
 
 class _Reading(NamedTuple):
-    """A lane part of addresses, modulo a span: what each direction leaves, and the solutions."""
+    """A lane part of addresses modulo a span. Tags are pairs of a reading and a writing thread.
 
-    tags: tuple[int, ...]
+    `kernel` are the pairs of directions that change no address; `pieces` is the map that they
+    span, from thread 0 to thread 0, cut into aligned pieces (None: too many).
+    """
+
     solver: Echelon
     kernel: tuple[int, ...]
+    pieces: list[Piece] | None
+
+
+class MatchMemory:
+    """What is worked out once for all loads of a function."""
+
+    __slots__ = ("grains", "readings", "spans", "tables")
+
+    def __init__(self) -> None:
+        self.spans: dict[tuple[Any, ...], Echelon] = {}
+        self.grains: dict[tuple[int, int, int, int], list[_Grain] | None] = {}
+        self.readings: dict[tuple[Any, ...], _Reading] = {}
+        self.tables: dict[tuple[Any, ...], list[_Shape] | None] = {}
 
 
 class SourceTable:
     """The grains of some writes, to be found by address."""
 
-    def __init__(self, claims: list[tuple[Write, int]], grain: int, wanted: int) -> None:
+    def __init__(
+        self, claims: list[tuple[Write, int]], grain: int, wanted: int, memory: MatchMemory
+    ) -> None:
         """Each write comes with the bytes that are read from it; `wanted` are all that are read."""
-        self._claims = claims
+        self._claims = [
+            (write, -1 if read == write.cells & wanted else read) for write, read in claims
+        ]
         self._grain = grain
-        self._wanted = wanted
-        self._readings: dict[tuple[object, ...], _Reading] = {}
-        self._tables: dict[int, list[_Shape] | None] = {}
+        self._memory = memory
+        self._key = tuple(
+            (id(write.chunks), write.instr.index, write.maybe, write[6:], read)
+            for write, read in self._claims
+        )
 
     def find(self, word: Word, lanes: Lanes) -> list[Source]:
         """The sources of the grain at an address in these threads; [] if not all are known."""
@@ -69,113 +102,149 @@ class SourceTable:
 
     def _table(self, base: int) -> list[_Shape] | None:
         """All grains with addresses counted from `base`; None if that leaves one not linear."""
-        if base not in self._tables:
-            self._tables[base] = self._build(base)
-        return self._tables[base]
+        key = (self._grain, base, self._key)
+        tables = self._memory.tables
+        if key not in tables:
+            tables[key] = self._build(base)
+        return tables[key]
 
     def _build(self, base: int) -> list[_Shape] | None:
-        shapes: dict[tuple[object, ...], _Shape] = {}
-        for write, read in self._claims:
-            claimed = -1 if read == write.cells & self._wanted else read
-            for chunk in write.chunks:
-                key = (chunk.word.basis, write.lanes)
-                shape = shapes.get(key)
-                if shape is None:
-                    shape = shapes[key] = _Shape(_span(chunk.word, write.lanes), {})
-                origin = span_value(chunk.word.basis, write.lanes.start)
-                for offset in range(0, chunk.width, self._grain):
-                    address = _relative(moved(chunk.word, offset), base)
-                    if address is None:
-                        return None
-                    rest, thread = shape.span.reduce(address ^ origin, write.lanes.start)
-                    place = _Place(write, chunk, offset, thread, claimed)
-                    shape.places.setdefault(rest, []).append(place)
+        shapes: dict[int, _Shape] = {}
+        for write, claimed in self._claims:
+            for at, chunk in enumerate(write.chunks):
+                span = self._span(chunk.word, write.lanes)
+                grains = self._grains(write, at, span, base)
+                if grains is None:
+                    return None
+                places = shapes.setdefault(id(span), (span, {}))[1]
+                for grain in grains:
+                    places.setdefault(grain.rest, []).append(_Place(write, grain, claimed))
         return list(shapes.values())
+
+    def _span(self, word: Word, lanes: Lanes) -> Echelon:
+        """The lane part of an address; tags are threads. Of equal writers the first is taken."""
+        key = (word.basis, lanes)
+        span = self._memory.spans.get(key)
+        if span is None:
+            span = self._memory.spans[key] = Echelon()
+            for direction in lanes.directions:
+                span.add(*span.reduce(span_value(word.basis, direction), direction))
+        return span
+
+    def _grains(self, write: Write, at: int, span: Echelon, base: int) -> list[_Grain] | None:
+        """The grains of a chunk; None if an address is not linear when counted from the base."""
+        # The chunks of a write live as long as the memory does, so that they can be told by id.
+        key = (id(write.chunks), at, self._grain, base)
+        known = self._memory.grains
+        if key not in known:
+            chunk = write.chunks[at]
+            origin = span_value(chunk.word.basis, write.lanes.start)
+            out: list[_Grain] | None = []
+            for offset in range(0, chunk.width, self._grain):
+                address = _relative(moved(chunk.word, offset), base)
+                if address is None or out is None:
+                    out = None
+                    break
+                rest, thread = span.reduce(address ^ origin, write.lanes.start)
+                out.append(_Grain(chunk, offset, rest, thread))
+            known[key] = out
+        return known[key]
 
     def _look(self, address: int, word: Word, lanes: Lanes, shapes: list[_Shape]) -> list[Source]:
         out: list[Source] = []
         start = address ^ span_value(word.basis, lanes.start)
-        for at, shape in enumerate(shapes):
-            reading = self._reading(word, lanes, at, shape)
-            rest, tag = shape.span.reduce(start, 0)
-            for places, choice in _hits(rest, shape, reading):
-                for place in places:
-                    found = self._pieces(place, tag, choice, reading, word, lanes)
-                    if found is None:
+        for span, places in shapes:
+            reading = self._reading(word, lanes, span)
+            rest, tag = span.reduce(start, 0)
+            pair = lanes.start | tag << _IMAGE
+            for found, choice in _hits(rest, places, reading):
+                for place in found:
+                    ways = pair ^ choice ^ place.grain.thread << _IMAGE
+                    pieces = self._pieces(place, ways, reading, word)
+                    if pieces is None:
                         return []
-                    out += found
+                    chunk, offset = place.grain.chunk, place.grain.offset
+                    out += [Source(place.write, chunk, offset, piece) for piece in pieces]
         return out
 
-    def _reading(self, word: Word, lanes: Lanes, at: int, shape: _Shape) -> _Reading:
-        key = (word.basis, lanes, at, id(shape))
-        found = self._readings.get(key)
+    def _reading(self, word: Word, lanes: Lanes, span: Echelon) -> _Reading:
+        key = (word.basis, lanes, id(span))
+        found = self._memory.readings.get(key)
         if found is None:
             solver = Echelon()
-            tags, kernel = [], []
-            for k, direction in enumerate(lanes.directions):
-                rest, tag = shape.span.reduce(span_value(word.basis, direction), 0)
-                tags.append(tag)
-                rest, choice = solver.reduce(rest, 1 << k)
+            kernel = []
+            for direction in lanes.directions:
+                rest, tag = span.reduce(span_value(word.basis, direction), 0)
+                rest, pair = solver.reduce(rest, direction | tag << _IMAGE)
                 if rest:
-                    solver.add(rest, choice)
+                    solver.add(rest, pair)
                 else:
-                    kernel.append(choice)
-            found = self._readings[key] = _Reading(tuple(tags), solver, tuple(kernel))
+                    kernel.append(pair)
+            pieces = aligned_pieces(0, _moves(kernel), 0, len(word.basis))
+            found = self._memory.readings[key] = _Reading(solver, tuple(kernel), pieces)
         return found
 
     def _pieces(
-        self, place: _Place, tag: int, choice: int, reading: _Reading, word: Word, lanes: Lanes
-    ) -> list[Source] | None:
-        """The reading threads that get a place's data, in pieces."""
-        directions, tags = lanes.directions, reading.tags
-        thread = lanes.start ^ span_value(directions, choice)
-        image = place.thread ^ tag ^ span_value(tags, choice)
-        moves = [(span_value(directions, k), span_value(tags, k)) for k in reading.kernel]
-        work = [(thread, moves, image)]
-        out: list[Source] = []
+        self, place: _Place, pair: int, reading: _Reading, word: Word
+    ) -> list[Piece] | None:
+        """The reading threads that get a place's data, in pieces; None for too many."""
+        if place.claimed < 0:
+            if reading.pieces is None:
+                return None
+            return [_shifted(piece, pair) for piece in reading.pieces]
+        work = [(pair, reading.kernel)]
+        out: list[Piece] = []
         while work:
-            thread, moves, image = work.pop()
-            if place.claimed >= 0:
-                vectors = tuple(vector for vector, _ in moves)
-                cells = cells_of(word, self._grain, Lanes(thread, vectors)) << word.add
-                if not cells & place.claimed:
-                    continue
-                if cells & ~place.claimed:
-                    if not moves:
-                        return None
-                    vector, effect = moves.pop()
-                    work += [(thread, moves, image), (thread ^ vector, list(moves), image ^ effect)]
-                    continue
-            pieces = aligned_pieces(thread, moves, image, len(word.basis))
+            pair, kernel = work.pop()
+            vectors = tuple([move & _READER for move in kernel])
+            cells = cells_of(word, self._grain, Lanes(pair & _READER, vectors)) << word.add
+            if not cells & place.claimed:
+                continue
+            if cells & ~place.claimed:
+                if not kernel:
+                    return None
+                work += [(pair, kernel[:-1]), (pair ^ kernel[-1], kernel[:-1])]
+                continue
+            moves = _moves(list(kernel))
+            pieces = aligned_pieces(pair & _READER, moves, pair >> _IMAGE, len(word.basis))
             if pieces is None:
                 return None
-            out += [Source(place.write, place.chunk, place.offset, piece) for piece in pieces]
+            out += pieces
         return out
 
 
-def _hits(rest: int, shape: _Shape, reading: _Reading) -> list[tuple[list[_Place], int]]:
-    """The places that are read, each with one choice of directions that leads to it."""
-    solver, places = reading.solver, shape.places
-    out = []
+def _moves(kernel: list[int]) -> list[tuple[int, int]]:
+    return [(pair & _READER, pair >> _IMAGE) for pair in kernel]
+
+
+def _shifted(piece: Piece, pair: int) -> Piece:
+    """A piece of the map from thread 0 to thread 0, for one that begins at a pair of threads."""
+    fixed, at, start, images = piece
+    reader = pair & _READER
+    start ^= pair >> _IMAGE
+    free = reader & ~fixed
+    if free:
+        start ^= span_value(images, free)
+    return Piece(fixed, at ^ reader & fixed, start, images)
+
+
+def _hits(
+    rest: int, places: dict[int, list[_Place]], reading: _Reading
+) -> list[tuple[list[_Place], int]]:
+    """The places that are read, each with one pair of directions that leads to it."""
+    solver = reading.solver
     if 1 << solver.rank <= len(places):
-        for vector, choice in solver.span():
-            found = places.get(rest ^ vector)
-            if found is not None:
-                out.append((found, choice))
-        return out
+        return [
+            (places[rest ^ vector], choice)
+            for vector, choice in solver.span()
+            if rest ^ vector in places
+        ]
+    out = []
     for key, found in places.items():
         left, choice = solver.reduce(rest ^ key, 0)
         if not left:
             out.append((found, choice))
     return out
-
-
-def _span(word: Word, lanes: Lanes) -> Echelon:
-    """The lane part of an address; the tags are threads. Of equal writers the first is taken."""
-    span = Echelon()
-    for direction in lanes.directions:
-        span.add(*span.reduce(span_value(word.basis, direction), direction))
-    return span
 
 
 def _relative(word: Word, base: int) -> int | None:

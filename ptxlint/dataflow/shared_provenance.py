@@ -41,7 +41,7 @@ from ptxlint.dataflow.shared_cells import (
     vector_chunks,
     writes_shared,
 )
-from ptxlint.dataflow.shared_match import Source, SourceTable, moved
+from ptxlint.dataflow.shared_match import MatchMemory, Source, SourceTable, moved
 from ptxlint.dataflow.ssa import SsaAnalysis
 from ptxlint.dataflow.ssa_values import Ssa
 from ptxlint.dataflow.stages import StageGraph
@@ -312,7 +312,7 @@ class _Setting:
         self.graph = StageGraph(ssa, self.words, wanted)
         self._writes: dict[tuple[int, int], Write] = {}
         self._cells: dict[tuple[Any, ...], int] = {}
-        self.spans: dict[tuple[Any, ...], Echelon] = {}
+        self.memory = MatchMemory()
         self.divergent = self._divergent()
 
     def _divergent(self) -> list[Write]:
@@ -592,7 +592,7 @@ class _Search:
         out: list[list[Movement | None]] = [
             [None] * (first.element * 8 // bits) for _ in range(registers)
         ]
-        table = SourceTable([(x.write, x.cells) for x in claims], grain, wanted)
+        table = SourceTable([(x.write, x.cells) for x in claims], grain, wanted, self._set.memory)
         for chunk in reader.chunks:
             for offset in range(0, chunk.width, grain):
                 word = moved(chunk.word, offset)
