@@ -10,10 +10,11 @@ from ptxlint.dataflow.access import (
     AccessAnalysis,
     Accesses,
     core_of,
+    is_part_of,
     is_tiled,
     lanes_of,
-    reduced,
     split_bound,
+    use_of,
     varying_part,
 )
 from ptxlint.dataflow.guards import Conjunct
@@ -261,9 +262,8 @@ def _status(access: Access, bound: Bound, accesses: Accesses) -> str:
 
 def _may_go_by(access: Access, bound: Bound, accesses: Accesses) -> bool:
     """True if some lanes of the access belong to a tile that starts where the bounded one does."""
-    core = reduced(bound.core)
     return any(
-        lanes_of(part.terms).terms and reduced(core_of(part.terms)) == core
+        lanes_of(part.terms).terms and is_part_of(core_of(part.terms), bound.core)
         for part in accesses.indices(access)
     )
 
@@ -279,10 +279,7 @@ def _goes_by(access: Access, bound: Bound, accesses: Accesses) -> bool:
     if accesses.use(access, bound.inner) is not None:
         return True
     element = max(1, BITS.get(access.instr.shape.type, 8) // 8)
-    for part in accesses.indices(access):
-        if is_tiled(part.terms) and core_of(part.terms) * part.element == bound.core * element:
-            return True
-    return False
+    return accesses.is_in_tile(access, bound.core, element)
 
 
 def _says(conjunct: Conjunct, bound: Bound, access: Access, accesses: Accesses) -> str:
@@ -298,8 +295,9 @@ def _says(conjunct: Conjunct, bound: Bound, access: Access, accesses: Accesses) 
             # A bound on the tile's start leaves its lanes free, unless the whole tile fits.
             free = limit.compared == core and limit.extent == bound.limit
             return "" if free and -limit.bound.constant <= _last_lane(bound.inner) else _BOUNDED
-        if lanes_of(limit.compared).terms and accesses.use(access, limit.compared) is not None:
-            return ""
+        if lanes_of(limit.compared).terms and use_of(access.offset, limit.compared) is not None:
+            # Another index of the address; or a part of this one, which MSK205 judges.
+            return "" if accesses.use(access, limit.compared) is not None else _UNCLEAR
     shared = bound.core.atoms() or bound.inner.atoms() & conjunct.polynomial.atoms()
     return _UNCLEAR if shared and shared <= conjunct.polynomial.atoms() else ""
 

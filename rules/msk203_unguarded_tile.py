@@ -9,8 +9,8 @@ from ptxlint.dataflow.access import (
     AccessAnalysis,
     Accesses,
     core_of,
+    is_part_of,
     lanes_of,
-    reduced,
     split_bound,
 )
 from ptxlint.dataflow.polynomial import CTAS, LANES, ROUNDS, Polynomial
@@ -116,8 +116,8 @@ def _open(access: Access, tile: int) -> Iterator[Hit | Verdict]:
 
 
 def _bounded(live: list[Access], accesses: Accesses) -> set[Polynomial]:
-    """Where the tiles start that some guard bounds or that some index is confined for, without a
-    common divisor; the lack of a guard elsewhere is then an asymmetry, not a tile that is exact."""
+    """Where the tiles start that some guard bounds or that some index is confined for; the lack of
+    a guard elsewhere is then an asymmetry, not a tile that is exact."""
     cores = [
         core_of(limit.compared)
         for access in live
@@ -125,26 +125,26 @@ def _bounded(live: list[Access], accesses: Accesses) -> set[Polynomial]:
         if limit is not None
     ]
     cores += [core_of(found.inner) for a in live for found in accesses.confined(a)]
-    return {reduced(core) for core in cores if core.depends & CTAS}
+    return {core for core in cores if core.depends & CTAS}
 
 
 def _keeps(access: Access, index: Polynomial, accesses: Accesses) -> bool:
     """True if the access itself compares this tile with its lanes, or confines its index."""
-    core = reduced(core_of(index))
+    core = core_of(index)
     compared = [
         limit.compared
         for limit in map(split_bound, access.guard or ())
         if limit is not None and lanes_of(limit.compared).terms
     ]
     compared += [found.inner for found in accesses.confined(access)]
-    return any(reduced(core_of(found)) == core for found in compared)
+    return any(is_part_of(core, core_of(found)) for found in compared)
 
 
 def _is_bounded(access: Access, index: Polynomial, bounded: set[Polynomial]) -> bool:
     """True if the tile has a bound somewhere, or if the access is under a condition that says
     something about its CTA number, or that is not understood."""
     core = core_of(index)
-    if reduced(core) in bounded:
+    if any(is_part_of(core, whole) for whole in bounded):
         return True
     return any(
         conjunct.polynomial is None or core.atoms() & conjunct.polynomial.atoms()

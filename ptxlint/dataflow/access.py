@@ -7,6 +7,7 @@ offset a polynomial of bytes. An access whose base cannot be told is listed with
 from __future__ import annotations
 
 from collections.abc import Iterator
+from fractions import Fraction
 from typing import Any, ClassVar, Final, NamedTuple
 
 from ptxlint.dataflow.guards import Conjunct, Conjunction, Guards, GuardsAnalysis
@@ -142,6 +143,18 @@ class Accesses:
             if part.scale == found.scale:
                 return found if _holds_only(part, found, index) else None
         return found
+
+    def is_in_tile(self, access: Access, core: Polynomial, element: int) -> bool:
+        """True if the offset has lanes that count elements of so many bytes from where the tile
+        `core` starts, and from nothing else."""
+        found = use_of(access.offset, core)
+        if found is None or found.element != element:
+            return False
+        for part in self.indices(access):
+            if part.scale == found.scale:
+                start = Index(core_of(part.terms), part.scale, part.element)
+                return bool(lanes_of(part.terms).terms) and _holds_only(start, found, core)
+        return False
 
     def confined(self, access: Access) -> list[Confined]:
         """The indices in the offset that are wrapped or clamped."""
@@ -322,6 +335,19 @@ def core_of(index: Polynomial) -> Polynomial:
 def lanes_of(index: Polynomial) -> Polynomial:
     """The terms of an index that differ between the threads of a CTA."""
     return index - core_of(index)
+
+
+def is_part_of(start: Polynomial, core: Polynomial) -> bool:
+    """True if a multiple of `core` has all terms of `start`, which the scale of some of its terms
+    may have parted from the others; for no terms at all, if neither has any."""
+    whole = core.terms
+    if not start.terms or not whole:
+        return not start.terms and not whole
+    ratios = {
+        Fraction(coefficient, whole[monomial]) if monomial in whole else None
+        for monomial, coefficient in start.terms.items()
+    }
+    return len(ratios) == 1 and None not in ratios
 
 
 def reduced(poly: Polynomial) -> Polynomial:

@@ -241,10 +241,13 @@ class Guards:
         """What the one edge into a block says; nothing if several lead there."""
         cfg = self.ssa.cfg
         preds = cfg.blocks[block].preds
-        if len(preds) != 1 or block == cfg.entry:
-            return ALWAYS
-        condition = cfg.edge_condition(preds[0], block)
-        branch = cfg.terminator(preds[0])
+        return ALWAYS if len(preds) != 1 or block == cfg.entry else self.of_edge(preds[0], block)
+
+    def of_edge(self, source: int, target: int) -> Conjunction | None:
+        """What holds when control goes from one block right to another; None if it never does."""
+        cfg = self.ssa.cfg
+        condition = cfg.edge_condition(source, target)
+        branch = cfg.terminator(source)
         if condition is None or branch is None:
             return ALWAYS
         predicate = self.ssa.guard_value(branch)
