@@ -205,6 +205,7 @@ class AccumulatorOverwritten(Rule):
             return
         rounds = facts.get(LastRoundAnalysis)
         hits = [hit for found in rounds.all for hit in _judge(rounds, found)]
+        hits += [hit for found in rounds.kept for hit in _judge(rounds, found, is_used=True)]
         judged = rounds.judged
         if any(i.opcode == "tcgen05" for i in fn.instrs):
             memory = facts.get(TensorMemoryAnalysis)
@@ -219,24 +220,25 @@ class AccumulatorOverwritten(Rule):
             yield Verdict(
                 "open", "a loop hands out a value that depends on a counter of its rounds"
             )
+        elif not hits and any(_joins(rounds.flow, found) for found in rounds.stale):
+            yield Verdict("open", "a round adds what the round before alone has summed up")
         elif judged and not hits and not loops.irreducible:
             yield Verdict("proved", "no counted loop hands out a product of its last round alone")
 
 
-def _judge(rounds: LastRounds, found: LastRound) -> Iterator[Hit | Verdict]:
-    """The hit for values of the last round if they are products and are stored, else a verdict."""
+def _judge(rounds: LastRounds, found: LastRound, is_used: bool = False) -> Iterator[Hit | Verdict]:
+    """The hit for values of the last round if they are products and are stored, else a verdict.
+
+    What the loop uses too, it may hand out of its last round on purpose, but not to be multiplied.
+    """
     outside = _Outside(rounds.flow, found)
     if not outside.is_stored:
         return
-    inside = [*found.products, *_joins(rounds.flow, found)]
-    work = [*inside, *found.loads]
+    inside = [] if is_used else [*found.products, *_joins(rounds.flow, found)]
+    work = [*inside, *found.loads, *found.products]
     if not inside and not outside.products:
-        yield Verdict(
-            "open",
-            "a value that is loaded anew in each round of a loop is used behind it only: "
-            "that of the last round",
-            work[0],
-        )
+        reason = "a value that each round of a loop loads anew is used behind it: that of the last"
+        yield Verdict("open", reason, work[0])
         return
     # What a compiler moves out of the loop often has no line of its own: the loads stay inside.
     at = next((i for i in work if i.loc is None or i.loc.line > 0), work[0])
@@ -261,15 +263,20 @@ def _joins(flow: ValueFlow, found: LastRound) -> list[Instr]:
     """The sums and products in the loop that join two of its loads on the way to its values."""
     instrs = flow.ssa.cfg.function.instrs
     made: dict[int, set[int]] = {}
-    for load in found.loads:
-        for value in flow.ssa.def_values[load.index]:
-            made[flow.ssa.written(value)] = {load.index}
+    for instr in (*found.loads, *found.products):
+        for value in flow.ssa.def_values[instr.index]:
+            made[flow.ssa.written(value)] = {instr.index}
     joins: dict[int, Instr] = {}
     for value in _upwards(flow, found):
         steps = [(s, role) for s, role in flow.sources(value) if role in DATA and s in made]
         if not steps:
             continue
         inputs = set[int]().union(*(made[source] for source, _ in steps))
+        at = flow.ssa.instr[value]
+        if at >= 0 and instrs[at].opcode == "shfl":
+            # What another lane has is something else than what this one has.
+            made.setdefault(value, set()).add(at)
+            continue
         made.setdefault(value, set()).update(inputs)
         if all(role in (TERM, FACTOR) and made[s] != inputs for s, role in steps):
             instr = instrs[flow.ssa.instr[value]]
@@ -305,9 +312,9 @@ class _Outside:
         self.is_stored = False
         self.products: list[Instr] = []
         """The first sums and products behind the loop that join two of them."""
-        origins: dict[int, set[int]] = {value: {value} for value in found.values}
+        work = [*found.values, *found.reloaded]
+        origins: dict[int, set[int]] = {value: {value} for value in work}
         joins: dict[int, Instr] = {}
-        work = list(found.values)
         while work and len(origins) < _MAX_VALUES:
             value = work.pop()
             for user in flow.ssa.instr_users(value):

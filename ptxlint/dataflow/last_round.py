@@ -1,9 +1,10 @@
 """Work of a loop that only its last round keeps.
 
-A value of a loop is *needed* if the loop itself does something with it: stores it, branches on it,
-or carries it into a round that does. A value that leaves the loop and, through some header phi,
-depends on the round before is carried on; so is all it is made of. What is left among the values
-that leave is computed anew in every round, and each round but the last computes it for nothing.
+A value that leaves a loop and, through some header phi, depends on the round before is carried on,
+unless counters, or running maxima and minima of which it is none itself, are all that ties it to
+the round before. What is left among the values that leave is computed anew in every round, and each
+round but the last computes it for nothing, unless the loop *needs* it: stores it, branches on it,
+or carries it into a round that does.
 """
 
 from __future__ import annotations
@@ -14,8 +15,17 @@ from typing import Any, ClassVar, Final, NamedTuple
 from ptxlint.cfg.components import strongly_connected
 from ptxlint.cfg.graph import EXIT
 from ptxlint.cfg.loops import Loop
+from ptxlint.dataflow.shared_exchange import exchanges, unread
 from ptxlint.dataflow.ssa_values import RESULT
-from ptxlint.dataflow.value_flow import ADDRESS, DATA, ValueFlow, ValueFlowAnalysis
+from ptxlint.dataflow.value_flow import (
+    ADDRESS,
+    COPY,
+    DATA,
+    EXTREME,
+    TERM,
+    ValueFlow,
+    ValueFlowAnalysis,
+)
 from ptxlint.facts import Analysis, Facts
 from ptxlint.ir.instruction import Instr, Shape
 from ptxlint.ir.opcodes import effectful, memory_of
@@ -28,14 +38,28 @@ _MEMORY: Final = frozenset({"", "global", "shared", "tmem"})
 class LastRound(NamedTuple):
     """What a loop hands out of its last round only.
 
-    `values` leave the loop. `loads` and `products` are the instructions, tensor-core products the
-    latter, that exist for their sake alone and read something else in each round.
+    `values` leave the loop, which needs none of them. `loads` and `products` are the instructions,
+    tensor-core products the latter, that they are made of and that read something else in each
+    round. `reloaded` are the values behind the loop that are some of `values`, handed on through
+    shared memory.
     """
 
     loop: Loop
     values: tuple[int, ...]
     loads: tuple[Instr, ...]
     products: tuple[Instr, ...]
+    reloaded: tuple[int, ...]
+
+
+class _Ties(NamedTuple):
+    """How values depend on the round before."""
+
+    counting: set[int]
+    """Through counters only, which each round steps by what the loop never changes."""
+    relative: set[int]
+    """Through running maxima and minima, and counters, which they are none of."""
+    carried: set[int]
+    """In any other way."""
 
 
 class LastRounds:
@@ -47,10 +71,17 @@ class LastRounds:
         self._cfg = flow.ssa.cfg
         self._instrs = flow.ssa.cfg.function.instrs
         self.all: list[LastRound] = []
+        self.kept: list[LastRound] = []
+        """The same of values that the loop needs too."""
+        self.stale: list[LastRound] = []
+        """What a round leaves to the next one, which adds it and does not hand it on."""
         self.judged = 0
         """Loops with loads or products whose rounds are counted, not searched."""
         self.unclear: list[Loop] = []
         """Judged loops that hand out something whose only tie to the round before is a counter."""
+        self._all_exchanges: list[tuple[Instr, list[Instr]]] | None = None
+        self._reloaded: dict[int, list[int]] = {}
+        self._received: dict[int, list[int]] = {}
         for loop in flow.loops.loops:
             self._judge(loop)
 
@@ -59,20 +90,53 @@ class LastRounds:
         if not any(_is_work(instr) for instr in body) or self._is_search(loop):
             return
         self.judged += 1
-        leaving = self._leaving(loop, body)
-        needed = self._needed(loop, body)
-        loose = [value for value in leaving if value not in needed]
-        if not loose:
-            return
-        carried, counting = self._carried(loop, loose)
-        weak = [v for v in loose if v in counting]
-        if any(self._made_of(loop, value, needed) for value in weak):
+        left = {store.index for store in unread(body)}
+        self._reloaded = self._reloads(loop, left) if left else {}
+        self._received = self._receptions(body)
+        leaving = [*dict.fromkeys([*self._leaving(loop, body), *self._reloaded])]
+        handed = self._handed_on(loop)
+        ties = self._ties(loop, [*leaving, *handed.values()])
+        shared = any("shared" in memory_of(i.shape).writes for i in body)
+        loose = [value for value in leaving if value not in ties.carried]
+        used = self._needed(loop, body, left)
+        used |= self._closure(loop, [value for value in leaving if value in ties.carried])
+        if any(v in ties.counting and v not in used and self._made_of(loop, v) for v in loose):
             self.unclear.append(loop)
-        needed |= self._closure(loop, [v for v in loose if v in carried])
-        fresh = [v for v in loose if v not in carried and v not in needed]
-        found = self._work(loop, body, fresh, needed)
+        next_round = self._passed_on(loop, used)
+        fresh = [v for v in loose if v not in ties.counting and v not in next_round]
+        found = self._work(loop, [v for v in fresh if v not in used], shared)
         if found is not None:
             self.all.append(found)
+        found = self._work(loop, [v for v in fresh if v in used], shared)
+        if found is not None:
+            self.kept.append(found)
+        stale = [v for v in handed.values() if v not in ties.carried and v not in ties.counting]
+        found = self._work(loop, stale, shared)
+        if found is not None:
+            self.stale.append(found)
+
+    def _passed_on(self, loop: Loop, used: set[int]) -> set[int]:
+        """What the next round uses: header phis, and what becomes one of them as it is."""
+        flow = self.flow
+        phis = [phi for phi in self._ssa.phis.get(loop.header, ()) if phi in used]
+        out: set[int] = set()
+        work = [*phis, *(v for phi in phis for v in flow.carried(phi, loop)[1])]
+        while work:
+            value = work.pop()
+            if value not in out and flow.in_loop(value, loop):
+                out.add(value)
+                work += [s for s, role in flow.sources(value) if role == COPY]
+        return out
+
+    def _handed_on(self, loop: Loop) -> dict[int, int]:
+        """By what a loop carries and adds to something: the value that the next round gets."""
+        flow = self.flow
+        found: dict[int, int] = {}
+        for phi in self._ssa.phis.get(loop.header, ()):
+            latch = flow.carried(phi, loop)[1]
+            if len(latch) == 1 and any(role == TERM for _, role in flow.results(phi)):
+                found[phi] = latch[0]
+        return found
 
     def _body(self, loop: Loop) -> list[Instr]:
         blocks = self._cfg.blocks
@@ -114,8 +178,45 @@ class LastRounds:
             or any(ssa.block_of(made) not in inside for made in ssa.value_users(value))
         ]
 
-    def _needed(self, loop: Loop, body: list[Instr]) -> set[int]:
-        """What the loop itself uses: for its effects, its branches and what they depend on."""
+    def _reloads(self, loop: Loop, left: set[int]) -> dict[int, list[int]]:
+        """By value that the loop leaves in shared memory: what is loaded from there behind it."""
+        found: dict[int, list[int]] = {}
+        for load, stores in self._exchanges():
+            if not self.flow.loops.contains(loop, self._cfg.block_of[load.index]):
+                for store in stores:
+                    if store.index in left:
+                        for value in self._stored(store):
+                            found.setdefault(value, []).extend(self._ssa.def_values[load.index])
+        return found
+
+    def _exchanges(self) -> list[tuple[Instr, list[Instr]]]:
+        if self._all_exchanges is None:
+            self._all_exchanges = exchanges(self._instrs)
+        return self._all_exchanges
+
+    def _receptions(self, body: list[Instr]) -> dict[int, list[int]]:
+        """By value loaded from shared memory in the body of a loop: what rounds store there."""
+        found: dict[int, list[int]] = {}
+        groups: dict[int, list[int]] = {}
+        for load, stores in exchanges(body + body):
+            values = groups.get(stores[0].index)
+            if values is None:
+                values = groups[stores[0].index] = [v for s in stores for v in self._stored(s)]
+            for value in self._ssa.def_values[load.index]:
+                if value not in found:
+                    found[self._ssa.written(value)] = values
+        return found
+
+    def _stored(self, store: Instr) -> list[int]:
+        """The values that a store writes, its address apart."""
+        values = self.flow.operand_values(store)
+        return [value for found in values[1:] for value in found]
+
+    def _needed(self, loop: Loop, body: list[Instr], left: set[int]) -> set[int]:
+        """What the loop itself uses: for its effects, its branches and what they depend on.
+
+        Stores whose results it only leaves behind are no effects.
+        """
         roots: dict[int, None] = {}
         effects: dict[Shape, bool] = {}
         for instr in body:
@@ -128,7 +229,7 @@ class LastRounds:
                 if effect is None:
                     effect = bool(effectful(shape) or memory_of(shape).writes)
                     effects[shape] = effect
-                if not effect:
+                if not effect or instr.index in left:
                     continue
             roots.update(dict.fromkeys(values))
         return self._closure(loop, roots)
@@ -145,18 +246,17 @@ class LastRounds:
                 work += [s for s, _ in flow.sources(value) if flow.in_loop(s, loop)]
         return reached
 
-    def _carried(self, loop: Loop, values: list[int]) -> tuple[set[int], set[int]]:
-        """Values that are computed from what the round before left; and those of them for which
-        that is nothing but counters, which each round steps by what the loop never changes."""
+    def _ties(self, loop: Loop, values: list[int]) -> _Ties:
+        """What ties values to the round before."""
         flow = self.flow
         sources: dict[int, list[int]] = {}
 
         def inputs(value: int) -> list[int]:
             found = sources.get(value)
             if found is None:
-                found = sources[value] = [
-                    s for s, role in flow.sources(value) if role in DATA and flow.in_loop(s, loop)
-                ]
+                found = [s for s, role in flow.sources(value) if role in DATA]
+                found += self._received.get(value, ())
+                found = sources[value] = [s for s in found if flow.in_loop(s, loop)]
             return found
 
         reached: dict[int, None] = dict.fromkeys(values)
@@ -166,38 +266,49 @@ class LastRounds:
                 if source not in reached:
                     reached[source] = None
                     work.append(source)
-        cyclic: set[int] = set()
-        summed: set[int] = set()
+        counting: set[int] = set()
+        relative: set[int] = set()
+        carried: set[int] = set()
+        extremes: set[int] = set()
         # A component comes after all those that it leads to.
         for component in strongly_connected(list(reached), inputs):
             ahead = {s for value in component for s in inputs(value)}
             own = len(component) > 1 or component[0] in ahead
-            if own and any(flow.is_header_phi(v, loop) for v in component):
-                cyclic.update(component)
-                if not ahead <= set(component) or any(map(self._is_made_by_work, component)):
-                    summed.update(component)
-            if not cyclic.isdisjoint(ahead):
-                cyclic.update(component)
-            if not summed.isdisjoint(ahead):
-                summed.update(component)
-        return cyclic, cyclic - summed
+            if not carried.isdisjoint(ahead):
+                carried.update(component)
+            elif own and any(flow.is_header_phi(v, loop) for v in component):
+                works = any(map(self._is_made_by_work, component))
+                if ahead <= set(component) and not works:
+                    counting.update(component)
+                elif self._is_extreme(component):
+                    extremes.update(component)
+                else:
+                    carried.update(component)
+            elif not (extremes | relative).isdisjoint(ahead):
+                relative.update(component)
+            elif not counting.isdisjoint(ahead):
+                counting.update(component)
+        return _Ties(counting, relative, carried | extremes)
+
+    def _is_extreme(self, component: list[int]) -> bool:
+        """True if rounds only take the larger, or smaller, of what is carried and something."""
+        inside = set(component)
+        roles = {role for v in component for s, role in self.flow.sources(v) if s in inside}
+        return EXTREME in roles and roles <= {EXTREME, COPY}
 
     def _is_made_by_work(self, value: int) -> bool:
         return self._ssa.kind[value] == RESULT and _is_work(self._instrs[self._ssa.instr[value]])
 
     # What was done for nothing ----------------------------------------------------------------
-    def _work(
-        self, loop: Loop, body: list[Instr], fresh: list[int], needed: set[int]
-    ) -> LastRound | None:
-        """The loads and products behind values that only the last round hands out."""
-        shared = any("shared" in memory_of(i.shape).writes for i in body)
+    def _work(self, loop: Loop, fresh: list[int], shared: bool) -> LastRound | None:
+        """The loads and products behind values of one round."""
         values: list[int] = []
         loads: dict[int, Instr] = {}
         products: dict[int, Instr] = {}
         for value in fresh:
             found = [
                 instr
-                for instr in self._made_of(loop, value, needed)
+                for instr in self._made_of(loop, value)
                 if self._is_renewed(loop, instr, shared)
             ]
             if found:
@@ -209,10 +320,11 @@ class LastRounds:
         return LastRound(
             loop, tuple(values), tuple(loads[i] for i in sorted(loads)),
             tuple(products[i] for i in sorted(products)),
+            tuple(v for value in values for v in self._reloaded.get(value, ())),
         )  # fmt: skip
 
-    def _made_of(self, loop: Loop, value: int, needed: set[int]) -> list[Instr]:
-        """The loads and products that a value is computed from and nothing else needs."""
+    def _made_of(self, loop: Loop, value: int) -> list[Instr]:
+        """The loads and products of a loop that a value is computed from."""
         flow, ssa = self.flow, self._ssa
         out: dict[int, Instr] = {}
         seen = {value}
@@ -226,8 +338,7 @@ class LastRounds:
             for source, role in flow.sources(value):
                 if role in DATA and source not in seen and flow.in_loop(source, loop):
                     seen.add(source)
-                    if source not in needed:
-                        work.append(source)
+                    work.append(source)
         return list(out.values())
 
     def _is_renewed(self, loop: Loop, instr: Instr, shared: bool) -> bool:
@@ -236,7 +347,7 @@ class LastRounds:
             return shared or any(
                 self._is_renewed(loop, load, shared)
                 for value in self._ssa.def_values[instr.index]
-                for load in self._made_of(loop, value, set())
+                for load in self._made_of(loop, value)
                 if _is_load(load)
             )
         if "global" not in memory_of(instr.shape).reads:

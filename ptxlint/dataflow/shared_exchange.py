@@ -27,7 +27,7 @@ def exchanges(instrs: Iterable[Instr]) -> list[tuple[Instr, list[Instr]]]:
         if opcode in ("bar", "barrier") and "warp" not in instr.shape.modifiers:
             if since:
                 before, since = since, []
-        elif opcode in ("st", "stmatrix") and instr.shape.space == "shared":
+        elif _stores_shared(instr):
             since.append(instr)
         elif before and instr.defs and _reads_shared(instr):
             found.append((instr, before))
@@ -36,3 +36,29 @@ def exchanges(instrs: Iterable[Instr]) -> list[tuple[Instr, list[Instr]]]:
 
 def _reads_shared(instr: Instr) -> bool:
     return instr.opcode in _READERS and "shared" in memory_of(instr.shape).reads
+
+
+def unread(body: list[Instr]) -> list[Instr]:
+    """The stores to shared memory in the body of a loop that no round reads.
+
+    A round may read what was stored since the barrier before the last one, of the round before too.
+    """
+    stores = [i for i in body if _stores_shared(i)]
+    if not stores:
+        return []
+    read: set[int] = set()
+    before: list[Instr] = []
+    since: list[Instr] = []
+    for instr in body + body:
+        if instr.opcode in ("bar", "barrier") and "warp" not in instr.shape.modifiers:
+            if since:
+                before, since = since, []
+        elif _stores_shared(instr):
+            since.append(instr)
+        elif not {"shared", ""}.isdisjoint(memory_of(instr.shape).reads):
+            read.update(store.index for store in (*before, *since))
+    return [store for store in stores if store.index not in read]
+
+
+def _stores_shared(instr: Instr) -> bool:
+    return instr.opcode in ("st", "stmatrix") and instr.shape.space == "shared"

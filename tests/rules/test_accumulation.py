@@ -253,6 +253,49 @@ class TestOverwritten:
         assert rules_of(small("", inner, STORE)) == [("NUM401", "error")]
         assert rules_of(small("", inner + "st.global.f32 [%d1], %f3;", "")) == []
 
+    @pytest.mark.parametrize(
+        ("end", "wanted"), [(STORE, "refuted"), ("st.global.f32 [%d2], %f1;", "open")],
+        ids=["a product", "a load"],
+    )  # fmt: skip
+    def test_what_the_loop_uses_too(self, end: str, wanted: str) -> None:
+        body = PRODUCT + "add.f32 %f4, %f1, %f2; st.global.f32 [%d1+1024], %f4;"
+        assert statuses(small("", body, end), "NUM401") == {wanted}
+
+    def test_relative_to_a_running_maximum(self) -> None:
+        body = "ld.global.f32 %f1, [%d1]; ld.global.f32 %f2, [%d1+512]; max.f32 %f4, %f4, %f1;"
+        body += "sub.f32 %f5, %f1, %f4; ex2.approx.f32 %f6, %f5;"
+        last = "mul.f32 %f3, %f6, %f2;"
+        total = "fma.rn.f32 %f3, %f6, %f2, %f3;"
+        end = "st.global.v2.f32 [%d2], {%f3, %f4};"
+        assert statuses(small("", body + last, end), "NUM401") == {"refuted"}
+        assert statuses(small("", body + total, end), "NUM401") == {"proved"}
+
+    @pytest.mark.parametrize(
+        ("inside", "wanted"),
+        [("", "refuted"), ("ld.shared.f32 %f9, [cells]; st.global.f32 [%d1], %f9;", "proved"),
+         ("fma.rn.f32 %f7, %f7, %f8, %f3;", "open")],
+        ids=["last", "read in each round", "beside a sum"],
+    )  # fmt: skip
+    def test_through_shared_memory(self, inside: str, wanted: str) -> None:
+        body = PRODUCT + "bar.sync 0; st.shared.f32 [cells], %f3; bar.sync 0;" + inside
+        after = "ld.shared.f32 %f10, [cells+4]; st.global.v2.f32 [%d2], {%f10, %f7};"
+        assert statuses(small("", body, after), "NUM401") == {wanted}
+
+    def test_a_sum_that_is_kept_in_shared_memory_is_not_refuted(self) -> None:
+        body = "ld.shared.f32 %f4, [cells];" + PRODUCT + "add.f32 %f5, %f4, %f3; bar.sync 0;"
+        body += "st.shared.f32 [cells], %f5; bar.sync 0;"
+        after = "ld.shared.f32 %f6, [cells]; st.global.f32 [%d2], %f6;"
+        assert statuses(small("", body, after), "NUM401") <= {"open", "proved"}
+
+    def test_a_carry_of_the_round_before_alone_is_open(self) -> None:
+        body = PRODUCT + "add.f32 %f6, %f3, %f5; st.global.f32 [%d1+1024], %f6;"
+        start = "mov.f32 %f5, 0f00000000;"
+        report = small(start, body + "mov.f32 %f5, %f3;", "")
+        assert rules_of(report) == []
+        assert statuses(report, "NUM401") == {"open"}
+        report = small(start, body + "mov.f32 %f5, %f6;", "")
+        assert statuses(report, "NUM401") == {"proved"}
+
     def test_what_depends_on_a_counter_is_open(self) -> None:
         body = PRODUCT + "cvt.rn.f32.s32 %f4, %r2; mul.f32 %f3, %f3, %f4;"
         report = small("", body, STORE)
