@@ -49,6 +49,13 @@ class Data(NamedTuple):
     sample: float | None = None
 
 
+class Either(NamedTuple):
+    """Data, or one of a few constants, in whatever format it is read."""
+
+    data: Data
+    constants: tuple[int, ...]
+
+
 class Unknown(NamedTuple):
     """Any bits."""
 
@@ -60,7 +67,7 @@ class Number(NamedTuple):
     value: AbstractFloat
 
 
-Word: TypeAlias = "int | Span | Data | Unknown | Number | tuple[Any, Any]"
+Word: TypeAlias = "int | Span | Data | Either | Unknown | Number | tuple[Any, Any]"
 """What a register holds; a plain pair is its low and its high half."""
 DATA: Final = Data()
 UNKNOWN: Final = Unknown()
@@ -129,6 +136,11 @@ def as_float(word: Word, form: Format) -> AbstractFloat:
         return floats.finite(form) if word.sample is None else floats.exactly(word.sample)
     if isinstance(word, int):
         return floats.decode(form, word)
+    if isinstance(word, Either):
+        found = as_float(word.data, form)
+        for constant in word.constants:
+            found = floats.join(found, floats.decode(form, constant))
+        return found
     return floats.anything(form)
 
 
@@ -140,7 +152,32 @@ def halves(word: Word, width: int) -> tuple[Word, Word]:
     if isinstance(word, int):
         half = width // 2
         return word & (1 << half) - 1, word >> half & (1 << half) - 1
+    if isinstance(word, Either):
+        parts = [halves(constant, width) for constant in word.constants]
+        low, high = word.data, word.data
+        return _either(low, [a for a, _ in parts]), _either(high, [b for _, b in parts])
     return (word, word) if isinstance(word, Data) else (UNKNOWN, UNKNOWN)
+
+
+def _either(data: Data, others: Iterable[Word]) -> Word:
+    """Data or one of some constants, among which 0 is data like others."""
+    constants: set[int] = set()
+    for other in others:
+        if isinstance(other, Either):
+            constants.update(other.constants)
+        elif isinstance(other, int):
+            constants.add(other)
+        else:
+            return UNKNOWN
+    if data.sample is None:
+        constants.discard(0)
+    if not constants:
+        return data
+    return Either(data, tuple(sorted(constants))) if len(constants) <= _MOST else UNKNOWN
+
+
+_MOST: Final = 3
+"""So many constants are told apart."""
 
 
 def join(a: Word, b: Word) -> Word:
@@ -150,8 +187,10 @@ def join(a: Word, b: Word) -> Word:
     if isinstance(a, Unknown) or isinstance(b, Unknown):
         return UNKNOWN
     if is_pair(a) or is_pair(b):
-        if not (is_pair(a) and is_pair(b)):
-            return UNKNOWN
+        for x in (a, b):
+            # How wide a constant is that stands beside halves is not known, unless it is 0.
+            if not is_pair(x) and not isinstance(x, Data) and x != 0:
+                return UNKNOWN
         (al, ah), (bl, bh) = halves(a, 32), halves(b, 32)
         return join(al, bl), join(ah, bh)
     for x, y in ((a, b), (b, a)):
@@ -161,12 +200,10 @@ def join(a: Word, b: Word) -> Word:
             return Number(x.form, floats.join(x.value, as_float(y, x.form)))
     if isinstance(a, (int, Span)) and isinstance(b, (int, Span)):
         return joined(a, b)
-    if isinstance(a, Data) or isinstance(b, Data):
-        if isinstance(a, Span) or isinstance(b, Span):
-            return UNKNOWN
-        constant = a if isinstance(a, int) else b if isinstance(b, int) else 0
+    data = {x.data if isinstance(x, Either) else x for x in (a, b) if isinstance(x, (Data, Either))}
+    if len(data) == 1:
         # A finite number in each format stays data; bits of an infinity would not.
-        return DATA if constant == 0 else UNKNOWN
+        return _either(data.pop(), [x for x in (a, b) if not isinstance(x, Data)])
     return UNKNOWN
 
 
@@ -1138,6 +1175,8 @@ def widened(word: Word) -> Word:
         return (word & 0xFFFF) << 16
     if isinstance(word, Number) and word.form is BF16:
         return Number(F32, word.value)
+    if isinstance(word, Either):
+        return Either(word.data, tuple((c & 0xFFFF) << 16 for c in word.constants))
     return word if isinstance(word, Data) else UNKNOWN
 
 

@@ -101,7 +101,7 @@ class Reduction(NamedTuple):
 class _Step(NamedTuple):
     """`combine(source, exchange(source))`; `fused` if the source is the product of an `fma`.
 
-    `tests` make the predicate of a `selp` that combines. `again` is the exchange of the other half.
+    `again` is the exchange of the other half, `beside` a third operand that has no part in it.
     """
 
     source: int
@@ -112,6 +112,7 @@ class _Step(NamedTuple):
     partial: bool = False
     choice: Choice | None = None
     again: Instr | None = None
+    beside: int | None = None
 
     @property
     def operator(self) -> str | None:
@@ -442,10 +443,14 @@ class Reductions:
             if factors != sorted(map(str, values[:2])):
                 return None
             return _Step(source, shfl, reader, lanes, True)
-        known = sorted(o for o in origins if o is not None)
-        if len(origins) == 2 and known == pair:
-            return _Step(source, shfl, reader, lanes, False, partial, None, again)
-        return None
+        known = [o for o in origins if o is not None]
+        if len(known) != len(origins):
+            return None
+        beside = [v for v, o in zip(values, known, strict=True) if o not in pair]
+        if len(known) - len(beside) != 2 or sorted(o for o in known if o in pair) != pair:
+            return None
+        third = beside[0] if beside else None
+        return _Step(source, shfl, reader, lanes, False, partial, None, again, third)
 
     def _before_widening(self, value: int) -> int | None:
         """The narrow number that a value is made of by `cvt.f32.bf16` or the like."""
@@ -709,6 +714,8 @@ class _Tree:
         memory."""
         self._handed = False
         self._absolute = False
+        self._beside: Node | None = None
+        """A child that is not combined over the lanes of its siblings."""
         self._mode = ""
         """What the nodes below are: `bits` that are counted, predicates of which `all` or `any`
         hold, or plain numbers."""
@@ -727,6 +734,7 @@ class _Tree:
             self._place = place
             self._lanes, self._handed = place.lanes, place.handed
             self._absolute, self._mode = place.absolute, place.mode
+            self._beside = None
             children = None
             if len(self._seen) < _MAX_NODES:
                 children = self._children(node, place.is_root)
@@ -738,6 +746,7 @@ class _Tree:
                 child, first = children[at]
                 way = ((self._ssa.phi_block[node.value], at),) if is_join else ()
                 init = place.init or first
+                lanes = place.lanes if child == self._beside else self._lanes
                 ways = place.ways + way
                 work.append(
                     _Place(
@@ -745,7 +754,7 @@ class _Tree:
                         False,
                         init,
                         ways,
-                        self._lanes,
+                        lanes,
                         self._handed,
                         self._absolute,
                         self._mode,
@@ -905,7 +914,10 @@ class _Tree:
         if step.fused:
             self._add(Node(step.source), None)
             return []
-        return [(Node(step.source), False)]
+        if step.beside is None:
+            return [(Node(step.source), False)]
+        self._beside = Node(step.beside)
+        return [(Node(step.source), False), (self._beside, False)]
 
     def _phi(self, node: Node) -> list[tuple[Node, bool]] | None:
         ssa, owner = self._ssa, self._owner

@@ -13,6 +13,8 @@ join and the exits of loops spread them: Coutinho et al., "Divergence Analysis a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import permutations
 from typing import Any, ClassVar, Final
 
 from ptxlint.cfg.build import CfgAnalysis
@@ -480,7 +482,11 @@ class _Solver:
     ) -> tuple[tuple[int, ...], int | None]:
         """`x op shfl.bfly(x, m)` is the same in both lanes that the bit m tells apart."""
         values = reading.sources()
-        if len(values) != 2 or self.context.marked.isdisjoint(values):
+        if self.context.marked.isdisjoint(values):
+            return found, planes
+        if len(values) == 3 and reading.instr.shape.opcode in ("max", "min"):
+            return self._after_three(reading, values) or (found, planes)
+        if len(values) != 2:
             return found, planes
         resolve, exchanged = self.ssa.resolve, self.context.exchanged
         first, second = resolve(values[0]), resolve(values[1])
@@ -489,6 +495,21 @@ class _Solver:
                 dependence = found[0] & ~exchanged[other][1] | self.extra(reading.instr.index)
                 return (dependence,) * len(found), None
         return found, planes
+
+    def _after_three(
+        self, reading: Reading, values: Sequence[int]
+    ) -> tuple[tuple[int, ...], None] | None:
+        """`max(x, shfl.bfly(x, m), y)` in any order: what x and y hold, x the same in both lanes.
+
+        None if no two of the three are an exchange and its source.
+        """
+        resolve, exchanged, deps = self.ssa.resolve, self.context.exchanged, self.context.deps
+        for own, other, third in permutations(values):
+            source, bit = exchanged.get(resolve(other), (-1, 0))
+            if source == resolve(own):
+                dependence = (deps[own] | deps[other]) & ~bit | deps[third]
+                return (dependence | self.extra(reading.instr.index),), None
+        return None
 
     def _set(self, value: int, dependence: int, planes: int | None) -> bool:
         """Let a value depend on more; True if it did not before."""

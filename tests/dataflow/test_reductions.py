@@ -324,3 +324,27 @@ def test_halves_from_different_registers_are_not_mixed_up() -> None:
         st.global.b64 [%d3], %d6;
         """
     )
+
+
+THREE = """
+    ld.global.b32 %r1, [%d1];
+    ld.global.b32 %r8, [%d2];
+    shfl.sync.bfly.b32 %r2, SOURCE, 4, 31, -1;
+    max.f32 %r3, %r8, %r2, %r1;
+    st.global.b32 [%d3], %r3;
+"""
+
+
+def test_a_third_operand_is_not_combined_over_the_lanes() -> None:
+    found = of(HEAD + THREE.replace("SOURCE", "%r1") + "ret;\n}\n")
+    (r,) = found.all
+    assert summary(r) == ("max", "f32", 2, 4, False, False)
+    assert sorted(leaf.lanes for leaf in r.leaves) == [0, 4]
+
+
+def test_of_three_operands_two_must_be_a_value_and_its_exchange() -> None:
+    assert not body(
+        THREE.replace("SOURCE", "%r9").replace(
+            "ld.global.b32 %r1", "mov.u32 %r9, %tid.x;\nld.global.b32 %r1"
+        )
+    )

@@ -258,6 +258,19 @@ def test_reductions_of_triton_end_uniform() -> None:
         assert [uniform.use_uniformity(store, use) for use in range(2)] == [Level.WARP] * 2
 
 
+@pytest.mark.parametrize(
+    ("third", "exchanged", "wanted"),
+    [("%r9", "%r1", Level.WARP), ("%r8", "%r1", Level.THREAD), ("%r9", "%r8", Level.THREAD)],
+)
+def test_a_maximum_of_three(third: str, exchanged: str, wanted: Level) -> None:
+    lines = ["mov.u32 %r1, %tid.x;", "mov.u32 %r8, %tid.x;", "mov.u32 %r9, %ctaid.x;"]
+    for lane in (16, 8, 4, 2, 1):
+        lines.append(f"shfl.sync.bfly.b32 %r2, {exchanged}, {lane}, 31, -1;")
+        lines.append(f"max.f32 %r1, {third}, %r2, %r1;")
+    facts = facts_of("\n".join(lines))
+    assert level_at(facts, len(facts.function.instrs) - 1) is wanted
+
+
 def test_barriers_of_triton_are_reached_together() -> None:
     """Every `bar.sync` of correct kernels: all threads of the CTA, or the kernel says who."""
     seen = 0
