@@ -396,6 +396,7 @@ def _has_indices_only(poly: Polynomial) -> bool:
     return True
 
 
+_NO_HYPOTHESIS: Final = Hypothesis(None, frozenset(), 0)
 _ROUNDS: Final = 6
 """So often the values that a loop carries are evaluated before they are given up."""
 
@@ -585,7 +586,7 @@ class Evaluator:
             return ()
         instr = self._instrs[ssa.instr[value]]
         if self._is_source(instr, value):
-            return ()
+            return self._brought(instr) if self._is_free else ()
         if instr.opcode == "selp":
             return self._selected(instr)
         is_test = not self._is_data(value)
@@ -708,9 +709,25 @@ class Evaluator:
             if number.value.point is None:
                 settled = floats.assume_finite(number.value, number.form)
                 return Found(Number(number.form, settled), found.touched)
-        if uniform and isinstance(found.word, Unknown):
+        if uniform and isinstance(found.word, (Unknown, Either)):
             return Found(self._statistic(value), found.touched)
         return found
+
+    @property
+    def _is_free(self) -> bool:
+        """True if nothing is taken for granted, so that what holds is true of every lane."""
+        return self.hypothesis == _NO_HYPOTHESIS
+
+    def _brought(self, instr: Instr) -> tuple[int, ...]:
+        """What an exchange between lanes brings from one of them."""
+        if instr.opcode != "shfl":
+            return ()
+        source = self._reductions.read(instr, instr.operands[1])
+        return () if source is None else (source,)
+
+    def _from_some_lane(self, instr: Instr) -> Word:
+        """What `shfl` brings of which nothing is known but that some lane holds it."""
+        return self._find_relative(_NO_HYPOTHESIS)._source(instr, instr.operands[1]).word
 
     def _entered(self, phi: int) -> Found:
         """A join: what may come in."""
@@ -774,6 +791,10 @@ class Evaluator:
             bits,
             frozenset(c for c in falsified if not varies(c, loops, (header,))),
         )
+        return self._find_relative(hypothesis)
+
+    def _find_relative(self, hypothesis: Hypothesis) -> Evaluator:
+        """The evaluator that differs in its hypothesis."""
         if hypothesis == self.hypothesis:
             return self
         found = self._family.get(hypothesis)
@@ -814,6 +835,10 @@ class Evaluator:
         if uniform:
             return self._statistic(value)
         if instr.opcode == "ld" and instr.shape.space == "shared":
+            return self._shared
+        if instr.opcode == "shfl":
+            return self._from_some_lane(instr)
+        if instr.opcode == "ldmatrix":
             return self._shared
         return DATA if instr.opcode in _CONTRACTIONS else UNKNOWN
 
