@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any, ClassVar, Final, NamedTuple
 
 from ptxlint.dataflow.guards import Conjunct, Conjunction, Guards, GuardsAnalysis
-from ptxlint.dataflow.polynomial import LANES, Atom, Monomial, Polynomial
+from ptxlint.dataflow.polynomial import LANES, Atom, Monomial, Polynomial, remembered
 from ptxlint.dataflow.symbolic import Symbolic, SymbolicAnalysis
 from ptxlint.facts import Analysis, Facts
 from ptxlint.ir.function import Function
@@ -242,6 +242,7 @@ def is_varying(atom: Atom) -> bool:
     return bool(atom.depends)
 
 
+@remembered
 def varying_part(poly: Polynomial) -> Polynomial:
     """The terms that vary over the grid, those with parameters as factors included."""
     table = poly.table
@@ -255,9 +256,11 @@ def split_bound(conjunct: Conjunct) -> Limit | None:
 
     The index is the part that varies, the bound holds a parameter or a loaded extent.
     """
-    poly = conjunct.polynomial
-    if poly is None:
-        return None
+    return None if conjunct.polynomial is None else _split(conjunct.polynomial)
+
+
+@remembered
+def _split(poly: Polynomial) -> Limit | None:
     index = -varying_part(poly)
     bound = poly + index
     if not index.terms or bound.is_constant:
@@ -267,6 +270,7 @@ def split_bound(conjunct: Conjunct) -> Limit | None:
     return Limit(terms, unit, bound)
 
 
+@remembered
 def indices(offset: Polynomial) -> list[Index]:
     """The offset's varying terms, grouped by the parameters that they are multiplied with.
 
@@ -325,6 +329,7 @@ def _holds_only(part: Index, use: Use, index: Polynomial) -> bool:
     )
 
 
+@remembered
 def core_of(index: Polynomial) -> Polynomial:
     """The terms of an index that are the same for all threads of a CTA: where its tile starts."""
     atoms = index.table.atoms
@@ -332,6 +337,7 @@ def core_of(index: Polynomial) -> Polynomial:
     return Polynomial(index.table, kept)
 
 
+@remembered
 def lanes_of(index: Polynomial) -> Polynomial:
     """The terms of an index that differ between the threads of a CTA."""
     return index - core_of(index)
@@ -350,6 +356,7 @@ def is_part_of(start: Polynomial, core: Polynomial) -> bool:
     return len(ratios) == 1 and None not in ratios
 
 
+@remembered
 def reduced(poly: Polynomial) -> Polynomial:
     """The varying and fixed terms without their common divisor; the constant is left out."""
     unit = poly.gcd() or 1
@@ -369,6 +376,7 @@ def same_rounds(poly: Polynomial) -> Polynomial:
     return poly.substitute(names)
 
 
+@remembered
 def is_tiled(index: Polynomial) -> bool:
     """True for lanes beside a start that varies over the grid or over the rounds of a loop."""
     core = varying_part(core_of(index))

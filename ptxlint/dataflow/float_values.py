@@ -319,10 +319,18 @@ class FloatValues:
     def _run(self) -> bool:
         """Sweep over the values until none changes; False if that takes too long."""
         joins = {v for v in self.part.order if self._joins(v)}
+        local = {v for v in self.part.order if v not in joins and self._is_local(v)}
         words = self._words
+        inputs_of = self.part.inputs_of
+        moved: dict[int, int] = {}
+        """The last sweep in which a value changed."""
         for sweep in range(_SWEEPS):
             changed = False
             for value in self.part.order:
+                # What was worked out in the sweep before, of what has not changed since, stands.
+                stands = value in local and value in words
+                if stands and all(moved.get(v, -1) < sweep - 1 for v in inputs_of[value]):
+                    continue
                 found = self._step(value)
                 if found is None:
                     continue
@@ -334,12 +342,18 @@ class FloatValues:
                     found = Found(word, 0)
                 if before is None or before.word != found.word:
                     words[value] = found
+                    moved[value] = sweep
                     changed = True
             self._prune()
             self._anything = self._share()
             if not changed:
                 return True
         return False
+
+    def _is_local(self, value: int) -> bool:
+        """True for what its inputs alone decide; a selection also looks at what is compared."""
+        instr = self.part.reductions.definition(value)
+        return instr is not None and instr.opcode != "selp"
 
     def _joins(self, value: int) -> bool:
         """True for values that are joined over rounds: phis of loops, loads of shared memory."""

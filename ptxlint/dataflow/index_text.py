@@ -129,7 +129,7 @@ def _merged(poly: Polynomial) -> list[tuple[tuple[Any, ...], int]]:
             runs.setdefault((rest, axis), {})[at] = coefficient
         else:
             plain.append((tuple(atoms[n] for n in monomial), coefficient))
-    tops = _tops(poly)
+    tops = poly.table.tops
     lanes: list[tuple[tuple[Any, ...], int]] = []
     for (rest, axis), by_bit in runs.items():
         before = tuple(atoms[n] for n in rest)
@@ -155,14 +155,4 @@ def _runs(by_bit: dict[int, int]) -> list[tuple[int, int, int]]:
                 out[-1] = (low, at, coefficient)
                 continue
         out.append((at, at, by_bit[at]))
-    return out
-
-
-def _tops(poly: Polynomial) -> dict[str, int]:
-    """The highest bit of each axis of the thread index."""
-    out: dict[str, int] = {}
-    for atom in poly.table.atoms:
-        if atom.kind == "bit":
-            axis, at = atom.data
-            out[axis] = max(at, out.get(axis, 0))
     return out

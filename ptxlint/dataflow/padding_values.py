@@ -1005,22 +1005,23 @@ class Evaluator:
         return found
 
     def _float(self, instr: Instr, form: Format, words: list[Word]) -> Word:
-        rule = _FLOAT.get(instr.opcode)
-        if rule is None:
+        opcode = instr.opcode
+        if opcode not in _FLOAT:
             return UNKNOWN
-        shape = instr.shape
-        nearest = not any(shape.has(m) for m in ("rz", "rm", "rp"))
-        mode = Mode(form, nearest, shape.has("ftz"))
-        values = [floats.flushed(as_float(w, form), mode) for w in words]
-        same = len(words) > 1 and instr.opcode in ("mul", "fma") and self._same(instr)
-        found = rule(instr, values, mode, same)
-        if instr.opcode in ("div", "rcp") and self._by_statistic(instr, values):
-            found = floats.assume_finite(found, form)
-        if shape.has("sat"):
-            found = floats.saturate(found)
-        if shape.has("relu"):
-            found = floats.rectified(found)
-        return Number(form, found)
+        same = opcode in ("mul", "fma") and len(words) > 1 and self._same(instr)
+        finite = False
+        if opcode in ("div", "rcp"):
+            mode = _mode(instr, form)
+            values = [floats.flushed(as_float(w, form), mode) for w in words]
+            finite = self._by_statistic(instr, values)
+        # Unrolled code computes the same of the same objects again and again.
+        key = (instr.shape, form.name, same, finite, *map(id, words))
+        known = _COMPUTED.get(key)
+        if known is None:
+            if len(_COMPUTED) > _MOST_COMPUTED:
+                _COMPUTED.clear()
+            known = _COMPUTED[key] = _compute(instr, form, words, same, finite), words
+        return known[0]
 
     def _by_statistic(self, instr: Instr, values: list[AbstractFloat]) -> bool:
         """True if a finite number is divided by a statistic, which is taken not to be zero."""
@@ -1028,6 +1029,32 @@ class Evaluator:
         if divisor is None or self._samples is not None or not self.is_uniform(divisor):
             return False
         return values[-1].is_finite and not values[-1].is_zero and values[0].is_finite
+
+
+_COMPUTED: Final[dict[tuple[Any, ...], tuple[Word, list[Word]]]] = {}
+"""Results by shape, format and the identities of the operands, which are kept alive beside them."""
+_MOST_COMPUTED: Final = 20_000
+
+
+def _mode(instr: Instr, form: Format) -> Mode:
+    shape = instr.shape
+    nearest = not any(shape.has(m) for m in ("rz", "rm", "rp"))
+    return Mode(form, nearest, shape.has("ftz"))
+
+
+def _compute(instr: Instr, form: Format, words: list[Word], same: bool, finite: bool) -> Number:
+    """The result of arithmetic; `same`: of one value twice; `finite`: it is taken to be finite."""
+    shape = instr.shape
+    mode = _mode(instr, form)
+    values = [floats.flushed(as_float(w, form), mode) for w in words]
+    found = _FLOAT[instr.opcode](instr, values, mode, same)
+    if finite:
+        found = floats.assume_finite(found, form)
+    if shape.has("sat"):
+        found = floats.saturate(found)
+    if shape.has("relu"):
+        found = floats.rectified(found)
+    return Number(form, found)
 
 
 _LOGIC: Final[dict[str, Callable[..., int]]] = {

@@ -9,9 +9,10 @@ machine's word was wide enough is a question of its own (`ptxlint.dataflow.symbo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
 from math import gcd
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 Monomial: TypeAlias = tuple[int, ...]
 """The numbers of the atoms multiplied, ascending; a bit occurs once, others once a power."""
@@ -283,12 +284,16 @@ class Polynomial:
 class AtomTable:
     """The atoms of one function."""
 
-    __slots__ = ("_known", "_zero", "atoms", "gaps", "largest")
+    __slots__ = ("_known", "_zero", "atoms", "derived", "gaps", "largest", "tops")
 
     def __init__(self) -> None:
         self.atoms: list[Atom] = []
         self.gaps: dict[tuple[Polynomial, Polynomial], int] = {}
         """What `Polynomial.least_above` has found."""
+        self.derived: dict[tuple[str, Polynomial], Any] = {}
+        """What functions of one polynomial gave; see `remembered`."""
+        self.tops: dict[str, int] = {}
+        """The highest bit met of each axis of the thread index."""
         self.largest = 0
         """The most atoms that one of them is made of."""
         self._known: dict[tuple[Any, ...], Atom] = {}
@@ -311,6 +316,9 @@ class AtomTable:
             self.largest = max(self.largest, len(inner))
             found = self._known[key] = Atom(number, kind, data, low, high, block, inner)
             self.atoms.append(found)
+            if kind == "bit":
+                axis, at = data
+                self.tops[axis] = max(at, self.tops.get(axis, 0))
         return found
 
     def _inside(self, data: tuple[Any, ...]) -> list[int]:
@@ -361,3 +369,22 @@ class AtomTable:
             ends = (low * atom.low, low * atom.high, high * atom.low, high * atom.high)
             low, high = min(ends), max(ends)
         return low, high
+
+
+R = TypeVar("R")
+
+
+def remembered(function: Callable[[Polynomial], R]) -> Callable[[Polynomial], R]:
+    """A function of one polynomial that works each out once."""
+    name = function.__qualname__
+
+    @wraps(function)
+    def look_up(poly: Polynomial) -> R:
+        derived = poly.table.derived
+        key = (name, poly)
+        if key not in derived:
+            derived[key] = function(poly)
+        found: R = derived[key]
+        return found
+
+    return look_up

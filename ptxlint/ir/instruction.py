@@ -112,12 +112,14 @@ class Instr:
     `Function.instrs`; `offset` the character offset of its first character in the text.
     """
 
-    __slots__ = ("_operands", "args", "defs", "index", "loc", "offset", "shape", "uses")
+    __slots__ = ("_operands", "args", "defs", "index", "loc", "offset", "opcode", "shape", "uses")
 
     def __init__(
         self, shape: Shape, args: tuple[Atom, ...], index: int, offset: int, loc: Loc | None
     ) -> None:
         self.shape = shape
+        self.opcode = shape.opcode
+        """Base opcode, such as `ld`: that of the shape, at hand because all ask for it."""
         self.args = args
         self.index = index
         self.offset = offset
@@ -128,11 +130,6 @@ class Instr:
         )
         self.uses = shape.pick_uses(args)
         self._operands: tuple[Operand, ...] | None = None
-
-    @property
-    def opcode(self) -> str:
-        """Base opcode, such as `ld`."""
-        return self.shape.opcode
 
     @property
     def guard(self) -> Register | None:

@@ -45,7 +45,8 @@ def _set_aside(function: Function, instr: Instr) -> None:
     made = build_shape(guard, name, (), shape.patterns, tuple(map(type, args)))
     made.mnemonic = shape.mnemonic
     twin = Instr(made, args, instr.index, instr.offset, instr.loc)
-    instr.shape, instr.args, instr.defs, instr.uses = made, args, twin.defs, twin.uses
+    instr.shape, instr.opcode, instr.args = made, made.opcode, args
+    instr.defs, instr.uses = twin.defs, twin.uses
 
 
 def _unknown_predicate(function: Function, instr: Instr) -> Register:
