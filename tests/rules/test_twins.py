@@ -97,6 +97,21 @@ def test_all_builds_of_a_twin(twin: Any, build: dict[str, Any], capability: int)
     assert found(BUILDS.compiled(twin, build, capability)) == twin.marks
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("twin", "build", "capability"), cases(BUILDS.CAPABILITIES))
+def test_no_defect_is_proved_absent(twin: Any, build: dict[str, Any], capability: int) -> None:
+    """Where a rule does not find a defect yet, its verdict on that line is at least open."""
+    if not twin.open or not twin.marks:
+        pytest.skip("found")
+    report = ptxlint.check(SourceText(BUILDS.compiled(twin, build, capability), "twin.ptx"))
+    said = {
+        (o.rule, o.place.source.line, o.status)
+        for o in report.obligations
+        if o.place is not None and o.place.source is not None
+    }
+    assert {(rule, line, "proved") for rule, line in twin.marks}.isdisjoint(said)
+
+
 @pytest.mark.parametrize("module", sorted({t.module for t in TWINS if "/" in t.module}))
 def test_a_module_has_defects_and_what_is_right(module: str) -> None:
     assert {bool(t.marks) for t in TWINS if t.module == module} == {True, False}
