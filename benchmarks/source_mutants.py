@@ -43,7 +43,7 @@ PROPERTY: dict[str, tuple[str, ...]] = {
     "drop load mask": ("MSK202", "MSK203", "MSK204", "MSK205"),
     "drop store mask": ("MSK202", "MSK203", "MSK204", "MSK205"),
     "drop conjunct": ("MSK202", "MSK203", "MSK204", "MSK205"),
-    "off by one": ("MSK202", "MSK203", "MSK204", "MSK205"),
+    "off by one": ("MSK204",),
     "change fill": ("MSK201",),
     "drop re-mask": ("MSK201", "NUM409"),
     "change re-mask": ("MSK201",),
@@ -160,14 +160,14 @@ def _line(place: Any) -> int:
 def verdict(mutation: Mutation, before: Said, after: Said) -> tuple[str, tuple[str, ...]]:
     """What was said of the property that a mutation broke, and the reasons given."""
     rules = PROPERTY[mutation.operator]
-    new = {rule for rule, line in after.findings} - {
-        rule for rule, line in before.findings & after.findings
-    }
+    new = {rule for rule, line in after.findings - before.findings}
     if any(rule in rules for rule in new):
         return "refuted", ()
     if new:
         return "by another rule", tuple(sorted(new))
     about = [v for v in after.verdicts if v[0] in rules]
+    if mutation.operator == "drop stride":
+        about = [v for v in about if any(array in v[3] for array in mutation.arrays)]
     if mutation.operator in AT_ACCESS:
         at_line = [v for v in about if v[2] == mutation.line]
         about = at_line or [v for v in about if v[2] == 0]

@@ -26,7 +26,10 @@ OPERATORS = (
 
 
 class Mutation(NamedTuple):
-    """One edit: what it does, the line and column of what it replaces, and the whole new source."""
+    """One edit: what it does, the line and column of what it replaces, and the whole new source.
+
+    `arrays` are the pointers whose accesses go by what is replaced.
+    """
 
     operator: str
     kernel: str
@@ -34,6 +37,7 @@ class Mutation(NamedTuple):
     column: int
     change: str
     text: str
+    arrays: frozenset[str]
 
 
 class _Edit(NamedTuple):
@@ -60,7 +64,8 @@ def mutations(text: str, kernel: str) -> list[Mutation]:
         line, column = node.lineno, node.col_offset + 1  # type: ignore[attr-defined]
         changed = text[:start] + new + text[end:]
         short = f"`{' '.join(old.split())}` to `{' '.join(new.split())}`"
-        mutation = Mutation(operator, kernel, line, column, short, changed)
+        arrays = _arrays(function, node)
+        mutation = Mutation(operator, kernel, line, column, short, changed, arrays)
         found.setdefault((start, OPERATORS.index(operator), new), mutation)
     return [found[key] for key in sorted(found)]
 
@@ -135,6 +140,25 @@ def _others(value: float) -> list[str]:
     if value < -1e3:
         return ["0.0"]
     return ["0.0"] if value == 1.0 else []
+
+
+def _arrays(function: ast.FunctionDef, edited: ast.AST) -> frozenset[str]:
+    """The pointers whose accesses go by an expression: directly, or through assignments."""
+    pointers = {a.arg for a in function.args.args if a.arg.lower().endswith("ptr")}
+    assignments = [n for n in ast.walk(function) if isinstance(n, ast.Assign | ast.AugAssign)]
+    found: set[str] = set()
+    for call in _calls(function, "load", "store", "atomic_add", "atomic_max"):
+        statements: list[ast.AST] = [call.args[0]]
+        names = _names(call.args[0])
+        for _ in range(len(assignments)):
+            for node in assignments:
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                if node not in statements and any(_names(t) & names for t in targets):
+                    statements.append(node)
+                    names |= _names(node.value)
+        if any(edited in ast.walk(statement) for statement in statements):
+            found |= names & pointers
+    return frozenset(found)
 
 
 # Operators ------------------------------------------------------------------------------------

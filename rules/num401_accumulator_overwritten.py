@@ -8,7 +8,7 @@ from typing import Final
 from ptxlint.cfg.loops import Loop, LoopForest, LoopsAnalysis
 from ptxlint.dataflow.last_round import LastRound, LastRoundAnalysis, LastRounds
 from ptxlint.dataflow.tensor_memory import Product, TensorMemory, TensorMemoryAnalysis
-from ptxlint.dataflow.value_flow import COPY, DATA, FACTOR, FLOATS, TERM, ValueFlow
+from ptxlint.dataflow.value_flow import DATA, EXTREME, FACTOR, FLOATS, TERM, ValueFlow
 from ptxlint.facts import Facts
 from ptxlint.ir.function import Function
 from ptxlint.ir.instruction import Instr
@@ -311,7 +311,7 @@ class _Outside:
         self._flow = flow
         self.is_stored = False
         self.products: list[Instr] = []
-        """The first sums and products behind the loop that join two of them."""
+        """The sums and products behind the loop that join two of them, or those of two lanes."""
         work = [*found.values, *found.reloaded]
         origins: dict[int, set[int]] = {value: {value} for value in work}
         joins: dict[int, Instr] = {}
@@ -327,18 +327,23 @@ class _Outside:
                 if known is None:
                     known = origins[result] = set()
                     work.append(result)
-                if role == COPY:
-                    known |= origins[value]
-                elif role in (TERM, FACTOR):
+                if self._is_exchange(result):
+                    # What another lane has is something else than what this one has.
+                    known.add(-1 - flow.ssa.instr[result])
+                    continue
+                if role in (TERM, FACTOR, EXTREME):
                     instr = self._made_by(result)
                     if known and not origins[value] <= known and instr.shape.type in FLOATS:
                         joins[instr.index] = instr
-                    known |= origins[value]
+                known |= origins[value]
         self.products = [joins[at] for at in sorted(joins)]
 
     def _made_by(self, value: int) -> Instr:
         ssa = self._flow.ssa
         return ssa.cfg.function.instrs[ssa.instr[value]]
+
+    def _is_exchange(self, value: int) -> bool:
+        return self._flow.ssa.instr[value] >= 0 and self._made_by(value).opcode == "shfl"
 
 
 def _overwritten_regions(
