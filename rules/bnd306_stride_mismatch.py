@@ -171,7 +171,7 @@ class Form(NamedTuple):
 def _undisputed(forms: list[Form], accesses: Accesses) -> Iterator[Verdict]:
     """The verdict on an array for which no mismatch was found; none if nothing compares."""
     first = forms[0].access
-    places = {(form.access.kind, form.access.instr.loc) for form in forms}
+    places = {_place(form.access) for form in forms}
     if len(places) < 2:
         return
     if accesses.unknown or accesses.symbolic.exhausted:
@@ -189,9 +189,16 @@ def _forms(accesses: Accesses) -> dict[str, list[Form]]:
         if access.base and access.guard is not None:
             form = _form(access, accesses)
             parts = (*(frozenset(part.items()) for part in (form.cores, form.lanes)), form.fixed)
-            key = (parts, access.kind, access.instr.loc)
+            key = (parts, _place(access))
             found.setdefault(access.base, {}).setdefault(key, form)
     return {base: list(forms.values()) for base, forms in found.items()}
+
+
+def _place(access: Access) -> tuple[object, ...]:
+    """What tells accesses of the source apart: a pipeline repeats one ahead of its loop."""
+    loc = access.instr.loc
+    where = () if loc is None else (loc.file, loc.line, loc.column)
+    return access.kind, *where
 
 
 def _form(access: Access, accesses: Accesses) -> Form:

@@ -261,6 +261,12 @@ class TestOverwritten:
         body = PRODUCT + "add.f32 %f4, %f1, %f2; st.global.f32 [%d1+1024], %f4;"
         assert statuses(small("", body, end), "NUM401") == {wanted}
 
+    @pytest.mark.parametrize(("operator", "wanted"), [("add", "refuted"), ("max", "refuted")])
+    def test_the_last_elements_of_lanes_combined(self, operator: str, wanted: str) -> None:
+        end = "shfl.sync.bfly.b32 %f5, %f1, 1, 31, -1;"
+        end += f"{operator}.f32 %f3, %f1, %f5;" + STORE
+        assert statuses(small("", "ld.global.f32 %f1, [%d1];", end), "NUM401") == {wanted}
+
     def test_relative_to_a_running_maximum(self) -> None:
         body = "ld.global.f32 %f1, [%d1]; ld.global.f32 %f2, [%d1+512]; max.f32 %f4, %f4, %f1;"
         body += "sub.f32 %f5, %f1, %f4; ex2.approx.f32 %f6, %f5;"
