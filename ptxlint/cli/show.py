@@ -12,36 +12,80 @@ from ptxlint.cli.output import write
 if TYPE_CHECKING:
     from ptxlint.facts import Facts
     from ptxlint.ir.function import Function
+    from ptxlint.ir.instruction import Instr
     from ptxlint.ir.module import Module
 
 
 @click.command("show", context_settings=CONTEXT)
 @click.argument("what", type=click.Choice(["cfg", "ir", "facts"]))
 @click.argument("file", metavar="FILE")
-@click.argument("kernel", metavar="[KERNEL]", required=False)
+@click.argument("positional", metavar="[KERNEL]", required=False)
+@click.option("--kernel", metavar="NAME", help="Show only this kernel.")
+@click.option(
+    "--line",
+    metavar="N[-M]",
+    help="Only what stems from these lines of the source (facts; PTX lines where there is none).",
+)
 @click.option(
     "--format",
     "format_",
-    type=click.Choice(["text", "dot", "svg"]),
+    type=click.Choice(["text", "json", "dot", "svg"]),
     default="text",
     show_default=True,
-    help="dot and svg are for cfg only.",
+    help="json is for facts, dot and svg are for cfg.",
 )
 @click.option("--output", metavar="FILE", help="Write to a file.")
-def command(what: str, file: str, kernel: str | None, format_: str, output: str | None) -> int:
+def command(
+    what: str,
+    file: str,
+    positional: str | None,
+    kernel: str | None,
+    line: str | None,
+    format_: str,
+    output: str | None,
+) -> int:
     """Print the control-flow graph, the IR or the facts of a kernel, or of all in the file.
 
     \b
     cfg    blocks, edges with their conditions, dominators, loops
     ir     the parsed module, printed back as PTX
-    facts  live registers, uniformity and guarded values at every instruction
+    facts  at every instruction: live registers, uniformity, index polynomials, accesses with their
+           guards, what masked-off lanes hold, numbers, reductions, findings and verdicts
     """
-    if format_ != "text" and what != "cfg":
-        raise click.UsageError(f"--format {format_} is for `show cfg` only")
+    _refuse_misfits(what, format_, line)
+    if positional and kernel and positional != kernel:
+        raise click.UsageError(f"two kernels are named: {positional} and {kernel}")
+    kernel = kernel or positional
+    lines = _lines(line) if line else None
     module, code = _load(file)
     functions = _functions(module, kernel, file)
-    write(_render(what, format_, module, functions, kernel), output)
+    if what == "facts":
+        text = _render_facts(format_, module, functions, lines)
+    else:
+        text = _render(what, format_, module, functions, kernel)
+    write(text, output)
     return code
+
+
+def _refuse_misfits(what: str, format_: str, line: str | None) -> None:
+    """Options that do not go together end the command."""
+    fitting = {"dot": "cfg", "svg": "cfg", "json": "facts"}.get(format_, what)
+    if fitting != what:
+        raise click.UsageError(f"--format {format_} is for `show {fitting}` only")
+    if line and what != "facts":
+        raise click.UsageError("--line is for `show facts` only")
+
+
+def _lines(text: str) -> range:
+    """`10` or `10-14`."""
+    first, dash, last = text.partition("-")
+    try:
+        found = range(int(first), int(last if dash else first) + 1)
+    except ValueError:
+        found = range(0)
+    if not found or found[0] < 1:
+        raise click.UsageError(f"--line {text}: give a line such as 10, or lines such as 10-14")
+    return found
 
 
 def _load(file: str) -> tuple[Module, int]:
@@ -103,6 +147,39 @@ def _facts(module: Module, functions: list[Function]) -> list[Facts]:
     ]
 
 
+def _render_facts(
+    format_: str, module: Module, functions: list[Function], lines: range | None
+) -> str:
+    """The facts of these functions, or of what stems from some lines."""
+    from ptxlint.engine.registry import default_registry
+    from ptxlint.engine.said import rules_on
+    from ptxlint.ir.opaque import MALFORMED, set_aside
+    from ptxlint.ir.verifier import verify
+    from ptxlint.reporters.facts_json import render_facts_json
+    from ptxlint.reporters.facts_text import render_facts
+    from ptxlint.reporters.facts_view import FactsView
+
+    problems = [*module.problems, *verify(module)]
+    set_aside(module, {p.offset for p in problems if p.code in MALFORMED})
+    registry = default_registry()
+    views = [FactsView(f, rules_on(f, registry)) for f in _facts(module, functions)]
+
+    def wanted(instr: Instr) -> bool:
+        if lines is None:
+            return True
+        frames = module.frames(instr.loc)
+        if frames:
+            return any(frame.line in lines for frame in frames)
+        return module.source.position(instr.offset).line in lines
+
+    if lines is not None and not any(wanted(i) for f in functions for i in f.instrs):
+        shown = f"line {lines[0]}" if len(lines) == 1 else f"lines {lines[0]}-{lines[-1]}"
+        raise click.ClickException(f"{module.source.path}: no instruction stems from {shown}")
+    if format_ == "json":
+        return render_facts_json(views, wanted)
+    return "\n".join(render_facts(view, wanted) for view in views)
+
+
 def _render(
     what: str, format_: str, module: Module, functions: list[Function], kernel: str | None
 ) -> str:
@@ -113,10 +190,6 @@ def _render(
             return print_module(module)
         return "\n".join(line for f in functions for line in function_lines(f)) + "\n"
     facts = _facts(module, functions)
-    if what == "facts":
-        from ptxlint.reporters.facts_text import render_facts
-
-        return "\n".join(render_facts(f) for f in facts)
     if format_ == "dot":
         from ptxlint.reporters.cfg_dot import render_cfg_dot
 

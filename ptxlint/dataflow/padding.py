@@ -132,6 +132,7 @@ class Padding:
         self._conjuncts: dict[int, dict[Conjunct, list[Site]]] = {}
         self._evaluators: dict[tuple[Any, ...], Evaluator] = {}
         self._bits: dict[Conjunct, int] = {}
+        self._shared_is_finite = False
         self._masks: dict[_Family, _Masks] | None = None
         self._orders: dict[Conjunction, list[Conjunct]] = {}
         self._neutral_under: dict[_Family, bool] = {}
@@ -147,6 +148,11 @@ class Padding:
             self._shared_is_finite = self._reach.is_without_infinities or self._stores_finite()
             self._marks = self._spread()
             self._judge()
+
+    @property
+    def shared_is_finite(self) -> bool:
+        """True if shared memory holds finite numbers only, as long as the data is finite."""
+        return self._shared_is_finite
 
     def _stores_finite(self) -> bool:
         """True if all that goes to shared memory is finite as long as what comes from it is.

@@ -39,8 +39,6 @@ if TYPE_CHECKING:
 
 _TOO_MANY_FAULTS = 200
 """The parser and the verifier both give up here, so that more may follow unseen."""
-_MALFORMED = frozenset({"operand", "type"})
-"""Faults that leave an instruction without a meaning."""
 _LONGEST_MESSAGE = 1_000
 """Characters; a message may quote a name, and a broken file may hold one of any length."""
 _STATUSES = frozenset({"proved", "refuted", "open"})
@@ -201,11 +199,11 @@ class FileCheck:
         problems = list(module.problems)
         start = perf_counter()
         try:
-            from ptxlint.ir.opaque import set_aside
+            from ptxlint.ir.opaque import MALFORMED, set_aside
             from ptxlint.ir.verifier import verify
 
             problems += verify(module)
-            set_aside(module, {p.offset for p in problems if p.code in _MALFORMED})
+            set_aside(module, {p.offset for p in problems if p.code in MALFORMED})
         except Exception as error:
             self._crash(error, "the verifier", Place(self.path, 1, 1), "")
         self.seconds["verify"] = perf_counter() - start

@@ -10,6 +10,8 @@ from ptxlint.ir.module import Module
 from ptxlint.ir.operand import Label, Register
 from ptxlint.ir.shape import build_shape
 
+MALFORMED = frozenset({"operand", "type"})
+"""Codes of faults that leave an instruction without a meaning."""
 OPAQUE = "?"
 """Opcode of such an instruction; the table lacks it. The mnemonic stays as it was written."""
 

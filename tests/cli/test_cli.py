@@ -241,7 +241,7 @@ def test_rules_are_listed_and_explained() -> None:
     assert ptxlint("rule", "SUP001").returncode == 0
     done = ptxlint("rule", "NUM470")
     assert done.returncode == 2
-    assert "did you mean NUM40" in done.stderr
+    assert "did you mean NUM4" in done.stderr
     assert ptxlint("rule").stdout.count("Why:") == len(listed)
 
 
@@ -324,14 +324,58 @@ def test_show_facts_beside_the_ptx(folder: Path) -> None:
     assert "peak " in text
     assert "loop depth 1" in text
     assert " ? " in text
-    rows = [line.split() for line in text.splitlines() if "mov.u32 %" in line]
+    parts = [line.partition("//")[0] for line in text.splitlines()]
+    rows = [part.split() for part in parts if "mov.u32 %" in part]
     levels = {row[-1].rstrip(";"): row[2] for row in rows}
     assert (levels["%tid.x"], levels["%ctaid.x"]) == ("thread", "cta")
+
+
+def test_show_facts_of_a_line(folder: Path) -> None:
+    path = FIXTURE.with_name("softmax_buggy.ptx")
+    whole = ptxlint("show", "facts", path).stdout
+    load = ptxlint("show", "facts", path, "--kernel", "softmax_kernel", "--line", "15")
+    assert load.returncode == 0
+    assert load.stdout.count("ld.global.b32 {") == whole.count("ld.global.b32 {") == 8
+    assert "st.global" in whole
+    assert "st.global" not in load.stdout
+    assert "where 4*tid.x < n_cols" in load.stdout
+    assert "%r1 = 0 without m1" in load.stdout
+    assert "error[MSK201] padding lanes hold 0.0" in load.stdout
+    both = ptxlint("show", "facts", path, "--line", "15-16").stdout
+    assert "max.f32" in both
+    assert "max in f32 of 8 values a thread, over lane bits 0, 1, 2, 3, 4 and warps" in both
+
+
+def test_show_facts_as_json(folder: Path) -> None:
+    path = FIXTURE.with_name("softmax_buggy.ptx")
+    data = json.loads(ptxlint("show", "facts", path, "--format", "json", "--line", "15").stdout)
+    assert data["version"] == 1
+    (kernel,) = data["functions"]
+    assert kernel["name"] == "softmax_kernel"
+    assert kernel["parameters"]["softmax_kernel_param_4"] == "n_cols"
+    assert kernel["masks"]["m1"] == "4*tid.x < n_cols"
+    assert {i["source"]["line"] for i in kernel["instructions"]} == {15}
+    load = next(i for i in kernel["instructions"] if "ld.global" in i["text"])
+    facts = {fact["kind"]: fact for fact in load["facts"]}
+    assert facts["access"]["base"] == "x_ptr"
+    assert facts["access"]["offset"] == "4*ctaid.x*stride_x + 16*tid.x"
+    assert facts["access"]["guard"] == "4*tid.x < n_cols"
+    assert facts["padding"]["masks"] == ["m1"]
+    assert facts["padding"]["value"] == "0"
+    assert (facts["verdict"]["rule"], facts["verdict"]["status"]) == ("MSK201", "refuted")
+    assert facts["finding"]["severity"] == "error"
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
+        (["facts", "stray.ptx", "--line", "900"], "no instruction stems from line 900"),
+        (["facts", "stray.ptx", "--line", "5-4"], "give a line such as 10"),
+        (["facts", "stray.ptx", "--line", "x"], "give a line such as 10"),
+        (["cfg", "stray.ptx", "--line", "1"], "--line is for `show facts` only"),
+        (["cfg", "stray.ptx", "--format", "json"], "is for `show facts` only"),
+        (["facts", "stray.ptx", "stray", "--kernel", "other"], "two kernels are named"),
+        (["facts", "stray.ptx", "--kernel", "strya"], "did you mean stray?"),
         (["cfg", "gone.ptx"], "no such file"),
         (["cfg", "stray.ptx", "strya"], "did you mean stray?"),
         (["ir", "stray.ptx", "--format", "dot"], "is for `show cfg` only"),

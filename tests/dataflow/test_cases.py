@@ -34,11 +34,15 @@ from ptxlint.dataflow.liveness import LivenessAnalysis
 from ptxlint.dataflow.pressure import PressureAnalysis
 from ptxlint.dataflow.reaching import PARAMETER, UNINITIALISED, ReachingAnalysis
 from ptxlint.dataflow.solver import FORWARD, MUST, run_analysis
+from ptxlint.engine.registry import default_registry
+from ptxlint.engine.said import rules_on
 from ptxlint.facts import Facts
 from ptxlint.frontends.ptx import parse
 from ptxlint.ir.instruction import Instr
 from ptxlint.ir.module import Module
 from ptxlint.ir.operand import Register
+from ptxlint.reporters.facts_text import render_facts
+from ptxlint.reporters.facts_view import FactsView
 
 TESTS = Path(__file__).parent.parent
 PROLOGUE = ".version 8.0\n.target sm_90\n.address_size 64\n"
@@ -287,11 +291,19 @@ def print_definite(facts: Facts) -> Iterator[str]:
     )
 
 
+def print_facts(facts: Facts) -> Iterator[str]:
+    """What `ptxlint show facts` prints, with what one rule says."""
+    said = [each for each in rules_on(facts, default_registry()) if each.rule.id == "MSK201"]
+    text = render_facts(FactsView(facts, said), lambda instr: True)
+    yield from text.splitlines()[2:]
+
+
 PRINTERS: dict[str, Callable[[Facts], Iterator[str]]] = {
     "cfg": print_cfg,
     "control": print_control,
     "definite": print_definite,
     "dominance": print_dominance,
+    "facts": print_facts,
     "liveness": print_liveness,
     "loops": print_loops,
     "pressure": print_pressure,
