@@ -215,7 +215,11 @@ def _round(form: Format, value: float, towards: int) -> float:
         whole = round(scaled)
     else:
         whole = math.floor(scaled) if towards < 0 else math.ceil(scaled)
-    return math.ldexp(float(whole), exponent)
+    try:
+        return math.ldexp(float(whole), exponent)
+    except OverflowError:
+        # Rounded up past the greatest double.
+        return math.copysign(INF, value)
 
 
 def _step(form: Format, value: float, up: bool) -> float:

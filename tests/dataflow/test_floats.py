@@ -19,6 +19,7 @@ from ptxlint.dataflow.floats import (
     BF16,
     F16,
     F32,
+    F64,
     FORMATS,
     INF,
     AbstractFloat,
@@ -246,6 +247,15 @@ def test_points_stay_points() -> None:
 def test_what_must_overflow_is_infinite() -> None:
     assert floats.exp2(exactly(200.0), Mode(F32)).is_positive_infinity
     assert floats.convert(exactly(1e30), Mode(F16)).is_positive_infinity
+
+
+@pytest.mark.parametrize("form", [F16, BF16, F32])
+def test_the_largest_doubles_convert(form: Format) -> None:
+    most = F64.largest
+    assert floats.convert(floats.finite(F64), Mode(form)) == floats.finite(form)
+    assert floats.convert(exactly(most), Mode(form)).is_positive_infinity
+    assert floats.convert(exactly(-most), Mode(form)).is_negative_infinity
+    assert floats.convert(exactly(most), Mode(form, nearest=False)).contains(form.largest)
 
 
 def test_bit_patterns_decode() -> None:
