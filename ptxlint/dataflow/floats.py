@@ -199,6 +199,20 @@ def decode(form: Format, word: int) -> AbstractFloat:
     return exactly(struct.unpack("<f", struct.pack("<I", word & 0xFFFFFFFF))[0])
 
 
+def encode(form: Format, a: AbstractFloat) -> int | None:
+    """The bit pattern of the one value; None for several, for NaN and for a zero of either sign."""
+    value = a.point
+    if value is None or value != value or value == 0.0:
+        return None
+    if form is BF16:
+        word = encode(F32, a)
+        return None if word is None or word & 0xFFFF else word >> 16
+    code, integer = {"f64": ("<d", "<Q"), "f32": ("<f", "<I"), "f16": ("<e", "<H")}[form.name]
+    packed = struct.pack(code, value)
+    exact: bool = struct.unpack(code, packed)[0] == value
+    return int(struct.unpack(integer, packed)[0]) if exact else None
+
+
 # Rounding --------------------------------------------------------------------------------------
 
 

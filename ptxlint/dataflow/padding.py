@@ -585,7 +585,7 @@ class Padding:
         if reduction.operator in ("add", "mul"):
             value = self._sampled(conjunct, known, sample, None, reduction, leaf)
             neutral = 0.0 if reduction.operator == "add" else 1.0
-            if value is None or value.nan or value.contains(neutral):
+            if value is None or (value.nan and value.point is None) or value.contains(neutral):
                 return None
             return _short(value)
         for data in _DATA_SAMPLES:

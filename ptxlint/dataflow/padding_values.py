@@ -958,7 +958,8 @@ class Evaluator:
             a, b = (floats.flushed(as_float(f.word, form), mode) for f in (first, second))
             truth = floats.compare(relation, a, b)
         else:
-            truth = _integers_compared(relation, shape.type, first.word, second.word)
+            words = [_as_bits(f.word) for f in (first, second)]
+            truth = _integers_compared(relation, shape.type, *words)
         if len(instr.operands) == 4:
             other = self._source(instr, instr.operands[3])
             touched = _everywhere((first, second, other))
@@ -1235,7 +1236,7 @@ def widened(word: Word) -> Word:
 def _integer(instr: Instr, sources: list[Found]) -> Found:
     opcode = instr.opcode
     width = BITS.get(instr.shape.type, 32)
-    words = [s.word for s in sources]
+    words = [_as_bits(s.word) for s in sources]
     touched = _everywhere(sources)
     if opcode == "prmt" and len(words) == 3 and isinstance(words[2], int):
         return _permuted(sources[0], sources[1], words[2])
@@ -1260,6 +1261,14 @@ def _integer(instr: Instr, sources: list[Found]) -> Found:
     if opcode == "shr" and amount == 16 and not instr.shape.type.startswith("s"):
         return _paired(high, Found(0, _NOWHERE))
     return Found(UNKNOWN, touched)
+
+
+def _as_bits(word: Word) -> Word:
+    """The bits of a number that is known exactly."""
+    if not isinstance(word, Number):
+        return word
+    bits = floats.encode(word.form, word.value)
+    return word if bits is None else bits
 
 
 def _clamped(opcode: str, kind: str, words: list[Word]) -> Word:

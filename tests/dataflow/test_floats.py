@@ -264,3 +264,17 @@ def test_bit_patterns_decode() -> None:
     assert floats.decode(F16, 0x3C00).point == 1.0
     assert floats.decode(F32, 0x7FC00000).nan
     assert sorted(FORMATS) == ["bf16", "f16", "f32", "f64"]
+
+
+@pytest.mark.parametrize("form", list(FORMATS.values()), ids=lambda form: form.name)
+@pytest.mark.parametrize("value", [1.0, -2.5, math.inf, -math.inf])
+def test_bits_and_back(form: Format, value: float) -> None:
+    word = floats.encode(form, floats.exactly(value))
+    assert word is not None
+    assert floats.decode(form, word).point == value
+
+
+def test_no_one_bit_pattern() -> None:
+    for value in (0.0, math.nan, 0.1):
+        assert floats.encode(floats.BF16, floats.exactly(value)) is None
+    assert floats.encode(floats.F32, floats.AbstractFloat(1.0, 2.0)) is None

@@ -167,6 +167,26 @@ CASES = {
         load("0") + "setp.lt.s32 %p2, %r1, 32;\nmov.b32 %r4, 0;\n"
         "@%p2 ld.global.b32 %r4, [%d1+4096];\nadd.f32 %r3, %r3, %r4;\n"
         + tree("add", "%r3", 6), "proved"),
+    "an entropy over zeros": (
+        load("0") + "lg2.approx.f32 %r4, %r3;\nmul.f32 %r3, %r3, %r4;\n" + tree("add", "%r3", 6),
+        "refuted"),
+    "an entropy over ones": (
+        load("0f3F800000") + "lg2.approx.f32 %r4, %r3;\nmul.f32 %r3, %r3, %r4;\n"
+        + tree("add", "%r3", 6), "proved"),
+    "the exponent of a number as an integer": (
+        load("0f3F800000") + "shr.u32 %r4, %r3, 23;\nsub.s32 %r4, %r4, 127;\n"
+        "cvt.rn.f32.s32 %r3, %r4;\n" + tree("add", "%r3", 6), "proved"),
+    "the exponent of another number": (
+        load("0f40000000") + "shr.u32 %r4, %r3, 23;\nsub.s32 %r4, %r4, 127;\n"
+        "cvt.rn.f32.s32 %r3, %r4;\n" + tree("add", "%r3", 6), "refuted"),
+    "zero times what another lane holds": (
+        load("0") + "ld.global.b32 %r4, [%d1+4096];\nxor.b32 %r5, %r1, 3;\n"
+        "shfl.sync.idx.b32 %r4, %r4, %r5, 31, -1;\nmul.f32 %r3, %r3, %r4;\n"
+        + tree("add", "%r3", 6), "proved"),
+    "zero times the logarithm of what another lane holds": (
+        load("0") + "ld.global.b32 %r4, [%d1+4096];\nlg2.approx.f32 %r4, %r4;\n"
+        "xor.b32 %r5, %r1, 3;\nshfl.sync.idx.b32 %r4, %r4, %r5, 31, -1;\n"
+        "mul.f32 %r3, %r3, %r4;\n" + tree("add", "%r3", 6), "open"),
     "an opaque mask": (
         "ld.global.b32 %r5, [%d1+4096];\nsetp.ne.s32 %p1, %r5, 0;\n"
         + load("0f3F800000") + tree("add", "%r3", 6), "open"),
