@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any, ClassVar, Final, NamedTuple
 
-from ptxlint.dataflow.guards import Conjunct, Conjunction, Guards, GuardsAnalysis
+from ptxlint.dataflow.guards import Conjunct, Conjunction, Guards, GuardsAnalysis, both
 from ptxlint.dataflow.polynomial import LANES, Atom, Monomial, Polynomial, remembered
 from ptxlint.dataflow.symbolic import Symbolic, SymbolicAnalysis
 from ptxlint.facts import Analysis, Facts
@@ -28,7 +28,7 @@ class Access(NamedTuple):
 
     `kind` is `load`, `store`, `atomic` or `copy` (the source of a `cp.async`); `offset` is in bytes
     from `base`, `width` how many bytes each thread touches. `own` is the instruction's guard and
-    `path` what holds on the way to it; None in either says that the access never happens.
+    `path` what holds on the way to it, `guard` both; None says that the access never happens.
     """
 
     instr: Instr
@@ -39,11 +39,7 @@ class Access(NamedTuple):
     kind: str
     own: Conjunction | None
     path: Conjunction | None
-
-    @property
-    def guard(self) -> Conjunction | None:
-        """Everything that holds when the access happens; None if it never does."""
-        return None if self.own is None or self.path is None else self.own | self.path
+    guard: Conjunction | None
 
 
 class Index(NamedTuple):
@@ -59,21 +55,17 @@ class Index(NamedTuple):
 
 
 class Limit(NamedTuple):
-    """A conjunct `unit * terms <= bound`, where the terms vary and have no common divisor."""
+    """A conjunct `unit * terms <= bound`, where the terms vary and have no common divisor.
+
+    `compared` is what is compared, in the units of the comparison; `extent` the bound without its
+    constant.
+    """
 
     terms: Polynomial
     unit: int
     bound: Polynomial
-
-    @property
-    def compared(self) -> Polynomial:
-        """What is compared, in the units of the comparison."""
-        return self.terms * self.unit
-
-    @property
-    def extent(self) -> Polynomial:
-        """The bound without its constant."""
-        return self.bound - self.bound.constant
+    compared: Polynomial
+    extent: Polynomial
 
 
 class Use(NamedTuple):
@@ -107,6 +99,7 @@ class Accesses:
         self.unknown: list[Instr] = []
         """Global accesses whose address is no polynomial, or whose base cannot be told."""
         self._indices: dict[Polynomial, list[Index]] = {}
+        self._uses: dict[tuple[Polynomial, Polynomial], Use | None] = {}
         self._confined: dict[Polynomial, list[Confined]] = {}
         for instr in facts.function.instrs:
             for address, kind, width, space in _addresses(instr):
@@ -124,7 +117,9 @@ class Accesses:
                 return
         block = self.guards.ssa.cfg.block_of[instr.index]
         path = self.guards.of_block(block) if self.guards.ssa.cfg.is_reachable(instr) else None
-        access = Access(instr, space, base, offset, width, kind, self.guards.own(instr), path)
+        own = self.guards.own(instr)
+        guard = both(own, path)
+        access = Access(instr, space, base, offset, width, kind, own, path, guard)
         (self.in_global if space == "global" else self.in_shared).append(access)
 
     def indices(self, access: Access) -> list[Index]:
@@ -136,13 +131,15 @@ class Accesses:
 
     def use(self, access: Access, index: Polynomial) -> Use | None:
         """How the offset is made of this index, with nothing else in units of the same scale."""
-        found = use_of(access.offset, index)
-        if found is None:
-            return None
-        for part in self.indices(access):
-            if part.scale == found.scale:
-                return found if _holds_only(part, found, index) else None
-        return found
+        key = (access.offset, index)
+        if key not in self._uses:
+            found = use_of(access.offset, index)
+            for part in self.indices(access) if found is not None else ():
+                if found is not None and part.scale == found.scale:
+                    found = found if _holds_only(part, found, index) else None
+                    break
+            self._uses[key] = found
+        return self._uses[key]
 
     def is_in_tile(self, access: Access, core: Polynomial, element: int) -> bool:
         """True if the offset has lanes that count elements of so many bytes from where the tile
@@ -267,7 +264,7 @@ def _split(poly: Polynomial) -> Limit | None:
         return None
     unit = index.gcd()
     terms = Polynomial(poly.table, {m: c // unit for m, c in index.terms.items()})
-    return Limit(terms, unit, bound)
+    return Limit(terms, unit, bound, index, bound - bound.constant)
 
 
 @remembered

@@ -385,13 +385,11 @@ def _is_of_index(conjunct: Conjunct) -> bool:
 
 
 def _has_indices_only(poly: Polynomial) -> bool:
-    for atom in poly.atoms():
-        parts = [p for p in atom.data if isinstance(p, Polynomial)]
+    for atom in poly.all_atoms():
         if atom.kind in ("load", "opaque", "select"):
             return False
-        if atom.kind not in _INDEX_KINDS and not parts:
-            return False
-        if not all(map(_has_indices_only, parts)):
+        made = any(isinstance(part, Polynomial) for part in atom.data)
+        if atom.kind not in _INDEX_KINDS and not made:
             return False
     return True
 
