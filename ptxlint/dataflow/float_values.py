@@ -30,6 +30,8 @@ from ptxlint.dataflow.padding_values import (
     Unknown,
     Word,
     as_float,
+    computed,
+    is_arithmetic,
     join,
 )
 from ptxlint.dataflow.polynomial import INFINITY, Polynomial
@@ -40,7 +42,7 @@ from ptxlint.dataflow.value_flow import ValueFlow, ValueFlowAnalysis
 from ptxlint.facts import Facts
 from ptxlint.ir.instruction import Instr
 from ptxlint.ir.opcodes import memory_of
-from ptxlint.ir.operand import Address, Negated, Operand, Register
+from ptxlint.ir.operand import Address, Immediate, Negated, Operand, Register
 from ptxlint.ir.pattern import fold
 from ptxlint.ir.types import BITS
 
@@ -70,6 +72,18 @@ class Scenario(NamedTuple):
     starts: Mapping[int, Word] = {}
 
 
+class Plan(NamedTuple):
+    """Plain arithmetic: its operands are values, or words where they are constants.
+
+    With `same` the first two are one value.
+    """
+
+    instr: Instr
+    form: Format
+    operands: tuple[int | Found, ...]
+    same: bool
+
+
 class FloatSlice:
     """What some targets are made of, in the order of evaluation: the same for all scenarios."""
 
@@ -89,6 +103,8 @@ class FloatSlice:
         self.skips = self._skipping_edges()
         self.branches = self._deciding_branches()
         self.order = self._in_order(targets)
+        self.plans: dict[int, Plan | None] = {}
+        """How plain arithmetic is worked out, by value; None for what is not plain."""
         self.tails = self._access_guards()
 
     def _skipping_edges(self) -> set[tuple[int, int]]:
@@ -499,6 +515,12 @@ class FloatValues:
 
     # Results ----------------------------------------------------------------------------------
     def _of_result(self, value: int, instr: Instr) -> Found:
+        plans = self.part.plans
+        plan = plans[value] if value in plans else plans.setdefault(value, self._plan(instr))
+        if plan is not None:
+            known = self._words
+            words = [o.word if isinstance(o, Found) else known[o].word for o in plan.operands]
+            return Found(computed(plan.instr, plan.form, words, plan.same, False), 0)
         opcode, shape = instr.opcode, instr.shape
         if self.ssa.register[value].type == "pred":
             return Found(self._predicate_word(value, instr), 0)
@@ -518,6 +540,23 @@ class FloatValues:
             if to in FORMATS and of[0] in "su":
                 return Found(self._from_index(instr, FORMATS[to]), 0)
         return Found(self._arithmetic.result(instr, value), 0)
+
+    def _plan(self, instr: Instr) -> Plan | None:
+        """How an instruction is worked out if it is plain arithmetic on registers and constants."""
+        if not is_arithmetic(instr):
+            return None
+        read = self.part.reductions.read
+        operands: list[int | Found] = []
+        for operand in instr.operands[1:]:
+            value = read(instr, operand)
+            if value is not None:
+                operands.append(value)
+            elif isinstance(operand, Immediate):
+                operands.append(Found(self._arithmetic.operand(instr, operand), 0))
+            else:
+                return None
+        same = len(operands) > 1 and operands[0] == operands[1] and isinstance(operands[0], int)
+        return Plan(instr, FORMATS[instr.shape.type], tuple(operands), same)
 
     def _combined_lanes(self, instr: Instr) -> Word:
         """The largest or least number of a warp; what combines integers is not followed."""

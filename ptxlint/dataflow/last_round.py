@@ -171,12 +171,14 @@ class LastRounds:
         values = [v for instr in body for v in ssa.def_values[instr.index]]
         values += [phi for block in inside for phi in ssa.phis.get(block, ())]
         block_of = self._cfg.block_of
-        return [
-            value
-            for value in values
-            if any(block_of[user.index] not in inside for user in ssa.instr_users(value))
-            or any(ssa.block_of(made) not in inside for made in ssa.value_users(value))
-        ]
+        leaving = []
+        for value in values:
+            for user in ssa.users(value):
+                at = block_of[user] if user >= 0 else ssa.block_of(~user)
+                if at not in inside:
+                    leaving.append(value)
+                    break
+        return leaving
 
     def _reloads(self, loop: Loop, left: set[int]) -> dict[int, list[int]]:
         """By value that the loop leaves in shared memory: what is loaded from there behind it."""
@@ -236,27 +238,28 @@ class LastRounds:
 
     def _closure(self, loop: Loop, values: Iterable[int]) -> set[int]:
         """All values of the loop that these depend on in any way, over all rounds."""
-        flow = self.flow
-        reached: set[int] = set()
-        work = [v for v in values if flow.in_loop(v, loop)]
+        sources, inside = self.flow.sources, self.flow.inside(loop)
+        reached = {v for v in values if v in inside}
+        work = list(reached)
         while work:
-            value = work.pop()
-            if value not in reached:
-                reached.add(value)
-                work += [s for s, _ in flow.sources(value) if flow.in_loop(s, loop)]
+            for source, _ in sources(work.pop()):
+                if source in inside and source not in reached:
+                    reached.add(source)
+                    work.append(source)
         return reached
 
     def _ties(self, loop: Loop, values: list[int]) -> _Ties:
         """What ties values to the round before."""
         flow = self.flow
+        inside = flow.inside(loop)
         sources: dict[int, list[int]] = {}
 
         def inputs(value: int) -> list[int]:
             found = sources.get(value)
             if found is None:
-                found = [s for s, role in flow.sources(value) if role in DATA]
-                found += self._received.get(value, ())
-                found = sources[value] = [s for s in found if flow.in_loop(s, loop)]
+                found = [s for s, role in flow.sources(value) if role in DATA and s in inside]
+                found += [s for s in self._received.get(value, ()) if s in inside]
+                sources[value] = found
             return found
 
         reached: dict[int, None] = dict.fromkeys(values)

@@ -1013,14 +1013,7 @@ class Evaluator:
             mode = _mode(instr, form)
             values = [floats.flushed(as_float(w, form), mode) for w in words]
             finite = self._by_statistic(instr, values)
-        # Unrolled code computes the same of the same objects again and again.
-        key = (instr.shape, form.name, same, finite, *map(id, words))
-        known = _COMPUTED.get(key)
-        if known is None:
-            if len(_COMPUTED) > _MOST_COMPUTED:
-                _COMPUTED.clear()
-            known = _COMPUTED[key] = _compute(instr, form, words, same, finite), words
-        return known[0]
+        return computed(instr, form, words, same, finite)
 
     def _by_statistic(self, instr: Instr, values: list[AbstractFloat]) -> bool:
         """True if a finite number is divided by a statistic, which is taken not to be zero."""
@@ -1035,6 +1028,28 @@ _COMPUTED: Final[dict[tuple[Any, ...], tuple[Word, list[Word]]]] = {}
 _MOST_COMPUTED: Final = 20_000
 
 
+def computed(instr: Instr, form: Format, words: list[Word], same: bool, finite: bool) -> Word:
+    """The result of arithmetic in a format; `same`: the first two operands are one value.
+
+    With `finite` the result is taken to be finite. Unrolled code computes the same of the same
+    words again and again, so results are remembered.
+    """
+    key = (instr.shape, form.name, same, finite, *map(id, words))
+    known = _COMPUTED.get(key)
+    if known is None:
+        if len(_COMPUTED) > _MOST_COMPUTED:
+            _COMPUTED.clear()
+        known = _COMPUTED[key] = _compute(instr, form, words, same, finite), words
+    return known[0]
+
+
+def is_arithmetic(instr: Instr) -> bool:
+    """True for an operation on numbers of one format that has one result."""
+    shape = instr.shape
+    known = shape.opcode in _FLOAT and shape.type in FORMATS and len(instr.defs) == 1
+    return known and not narrow_type(instr)
+
+
 def _mode(instr: Instr, form: Format) -> Mode:
     shape = instr.shape
     nearest = not any(shape.has(m) for m in ("rz", "rm", "rp"))
@@ -1042,7 +1057,6 @@ def _mode(instr: Instr, form: Format) -> Mode:
 
 
 def _compute(instr: Instr, form: Format, words: list[Word], same: bool, finite: bool) -> Number:
-    """The result of arithmetic; `same`: of one value twice; `finite`: it is taken to be finite."""
     shape = instr.shape
     mode = _mode(instr, form)
     values = [floats.flushed(as_float(w, form), mode) for w in words]

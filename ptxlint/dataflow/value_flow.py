@@ -72,7 +72,8 @@ class ValueFlow:
         self._onward: dict[int, dict[int, list[tuple[int, int]]]] = {}
         self._counts: dict[Shape, list[int]] = {}
         self._operand_roles: dict[Shape, tuple[int, ...]] = {}
-        self._blocks: dict[int, frozenset[int]] = {}
+        self._inside: dict[int, frozenset[int]] = {}
+        self._by_block: dict[int, list[int]] | None = None
 
     def sources(self, value: int) -> list[tuple[int, int]]:
         """The values that a value is made of, each with its role."""
@@ -176,16 +177,32 @@ class ValueFlow:
         """True if a tensor-core product may add to what its accumulator holds."""
         return instr.opcode != "wgmma" or not self.is_false(instr, _scale_d(instr.shape))
 
+    def inside(self, loop: Loop) -> frozenset[int]:
+        """The values that come to be inside the loop."""
+        found = self._inside.get(loop.index)
+        if found is None:
+            if self._by_block is None:
+                self._by_block = self._sorted_by_block()
+            by_block = self._by_block
+            found = frozenset(v for block in loop.blocks for v in by_block.get(block, ()))
+            self._inside[loop.index] = found
+        return found
+
+    def _sorted_by_block(self) -> dict[int, list[int]]:
+        """The values of each block: its phis, and all that its instructions make."""
+        ssa = self.ssa
+        block_of = ssa.cfg.block_of
+        found: dict[int, list[int]] = {}
+        for value, at in enumerate(ssa.instr):
+            if at >= 0:
+                found.setdefault(block_of[at], []).append(value)
+        for block, phis in ssa.phis.items():
+            found.setdefault(block, []).extend(phis)
+        return found
+
     def in_loop(self, value: int, loop: Loop) -> bool:
         """True if the value comes to be inside the loop."""
-        ssa = self.ssa
-        blocks = self._blocks.get(loop.index)
-        if blocks is None:
-            blocks = self._blocks[loop.index] = frozenset(loop.blocks)
-        at = ssa.instr[value]
-        if at >= 0:
-            return ssa.cfg.block_of[at] in blocks
-        return ssa.kind[value] == PHI and ssa.phi_block[value] in blocks
+        return value in self.inside(loop)
 
     def is_header_phi(self, value: int, loop: Loop) -> bool:
         """True for a phi at the head of the loop: what it carries from round to round."""
