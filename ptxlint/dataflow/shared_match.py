@@ -20,7 +20,13 @@ class Source(NamedTuple):
     write: Write
     chunk: Chunk
     offset: int
-    piece: Piece
+    pair: int
+    shape: list[Piece]
+
+    @property
+    def pieces(self) -> list[Piece]:
+        """The map from reading to writing threads, in pieces."""
+        return [_shifted(piece, self.pair) for piece in self.shape]
 
 
 class _Grain(NamedTuple):
@@ -158,13 +164,15 @@ class SourceTable:
             rest, tag = span.reduce(start, 0)
             pair = lanes.start | tag << _IMAGE
             for found, choice in _hits(rest, places, reading):
-                for place in found:
-                    ways = pair ^ choice ^ place.grain.thread << _IMAGE
-                    pieces = self._pieces(place, ways, reading, word)
+                for write, grain, claimed in found:
+                    way = pair ^ choice ^ grain.thread << _IMAGE
+                    pieces = reading.pieces
+                    if claimed >= 0:
+                        pieces, way = self._pieces(claimed, way, reading, word), 0
                     if pieces is None:
                         return []
-                    chunk, offset = place.grain.chunk, place.grain.offset
-                    out += [Source(place.write, chunk, offset, piece) for piece in pieces]
+                    if pieces:
+                        out.append(Source(write, grain.chunk, grain.offset, way, pieces))
         return out
 
     def _reading(self, word: Word, lanes: Lanes, span: Echelon) -> _Reading:
@@ -184,23 +192,17 @@ class SourceTable:
             found = self._memory.readings[key] = _Reading(solver, tuple(kernel), pieces)
         return found
 
-    def _pieces(
-        self, place: _Place, pair: int, reading: _Reading, word: Word
-    ) -> list[Piece] | None:
-        """The reading threads that get a place's data, in pieces; None for too many."""
-        if place.claimed < 0:
-            if reading.pieces is None:
-                return None
-            return [_shifted(piece, pair) for piece in reading.pieces]
+    def _pieces(self, claimed: int, pair: int, reading: _Reading, word: Word) -> list[Piece] | None:
+        """The reading threads that get claimed bytes of a grain, in pieces; None: too many."""
         work = [(pair, reading.kernel)]
         out: list[Piece] = []
         while work:
             pair, kernel = work.pop()
             vectors = tuple([move & _READER for move in kernel])
             cells = cells_of(word, self._grain, Lanes(pair & _READER, vectors)) << word.add
-            if not cells & place.claimed:
+            if not cells & claimed:
                 continue
-            if cells & ~place.claimed:
+            if cells & ~claimed:
                 if not kernel:
                     return None
                 work += [(pair, kernel[:-1]), (pair ^ kernel[-1], kernel[:-1])]

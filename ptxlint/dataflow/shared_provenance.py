@@ -47,7 +47,7 @@ from ptxlint.dataflow.ssa_values import Ssa
 from ptxlint.dataflow.stages import StageGraph
 from ptxlint.dataflow.uniformity import Uniformity, UniformityAnalysis
 from ptxlint.facts import Analysis, Facts
-from ptxlint.ir.instruction import Instr
+from ptxlint.ir.instruction import Instr, Shape
 from ptxlint.ir.operand import Register
 
 BUDGET_PER_INSTRUCTION: Final = 200
@@ -138,10 +138,42 @@ class Passage(NamedTuple):
         return self.start ^ span_value(self.images, thread)
 
 
-class Movement(NamedTuple):
+class Movement:
     """All ways in which one part of a loaded register may have come. They cover all threads."""
 
-    passages: tuple[Passage, ...]
+    __slots__ = ("_bits", "_byte", "_passages", "_sources", "_width")
+
+    def __init__(self, sources: list[Source], byte: int, bits: int, width: int) -> None:
+        """`byte` is where in the sources' grains the part begins; for the rest see `Passage`."""
+        self._sources = sources
+        self._byte = byte
+        self._bits = bits
+        self._width = width
+        self._passages: tuple[Passage, ...] | None = None
+
+    @property
+    def passages(self) -> tuple[Passage, ...]:
+        """The ways, each once; built when asked for, as most are not."""
+        if self._passages is None:
+            found = [passage for s in self._sources for passage in self._through(s)]
+            self._passages = tuple(dict.fromkeys(found))
+        return self._passages
+
+    def _through(self, source: Source) -> list[Passage]:
+        write, chunk = source.write, source.chunk
+        operand, at = chunk.place(source.offset + self._byte)
+        payload = Payload(write.instr, operand, at * 8 // self._bits, self._bits)
+        rest = (write.maybe, self._width, *write[6:])
+        return [Passage(payload, *piece, *rest) for piece in source.pieces]
+
+    def joined(self, others: list[Movement]) -> Movement:
+        """The ways of this and of other movements of the same part."""
+        if not others:
+            return self
+        sources = list(self._sources)
+        for other in others:
+            sources += other._sources
+        return Movement(sources, self._byte, self._bits, self._width)
 
     @property
     def payloads(self) -> tuple[Payload, ...]:
@@ -255,6 +287,7 @@ class SharedProvenance:
     def _setting(self, width: int) -> _Setting:
         if self._set is None:
             self._set = _Setting(self._facts, self._ssa, self._uniformity, width)
+            self.steps -= self._set.graph.steps
         return self._set
 
     def why(self, instr: Instr) -> str:
@@ -295,13 +328,17 @@ class _Setting:
         """By block the instructions that may write to shared memory, in order."""
         wanted = []
         cfg = ssa.cfg
+        touches: dict[Shape, tuple[bool, bool, bool]] = {}
         for instr in self.instrs:
-            if not cfg.is_reachable(instr):
+            shape = instr.shape
+            if shape not in touches:
+                touches[shape] = writes_shared(instr), _is_shared(instr), shape.opcode == "wgmma"
+            writes, reads, is_wgmma = touches[shape]
+            if not (writes or reads or is_wgmma) or not cfg.is_reachable(instr):
                 continue
-            writes = writes_shared(instr)
             if writes:
                 self.events.setdefault(cfg.block_of[instr.index], []).append(instr)
-            if writes or _is_shared(instr):
+            if writes or reads:
                 address = shared_address(instr)
                 if address is not None and isinstance(address.base, Register):
                     wanted.append(self.words.value_read(instr, address.base))
@@ -481,19 +518,15 @@ class _Search:
 
     def _join(self, parts: list[Movement | None]) -> Movement | None:
         """What is loaded in any of several states; None if it is not known in one."""
-        passages: dict[Passage, None] = {}
-        for part in parts:
-            if part is None:
-                return None
-            passages.update(dict.fromkeys(part.passages))
-        if len(passages) > _MAX_PASSAGES:
-            self._note(NOT_LINEAR)
-            return None
-        return Movement(tuple(passages))
+        known = [part for part in parts if part is not None]
+        return known[0].joined(known[1:]) if len(known) == len(parts) else None
 
     def _in_node(self, node: int) -> tuple[int, list[list[Movement | None]]] | None:
         """Bits of a part and, by register, the movement of each part; None if nothing is known."""
         setting = self._set
+        if self._owner.steps <= 0:
+            self._note(SPENT)
+            return None
         number = setting.graph.state_of[node]
         reader = self._reader(number)
         if reader is None:
@@ -598,20 +631,15 @@ class _Search:
                 word = moved(chunk.word, offset)
                 known = lost and cells_of(word, grain, reader.lanes) << word.add & lost
                 sources = None if known else table.find(word, reader.lanes)
+                self._owner.steps -= 1 + len(sources or ())
                 if not sources or len(sources) > _MAX_PASSAGES:
                     self._note(NOT_LINEAR)
                     continue
                 for byte in range(0, grain, bits // 8):
                     register, at = chunk.place(offset + byte)
-                    passages = [self._passage(source, byte, bits) for source in sources]
-                    out[register][at * 8 // bits] = Movement(tuple(passages))
+                    movement = Movement(sources, byte, bits, self._set.width)
+                    out[register][at * 8 // bits] = movement
         return bits, out
-
-    def _passage(self, source: Source, byte: int, bits: int) -> Passage:
-        piece, write = source.piece, source.write
-        operand, at = source.chunk.place(source.offset + byte)
-        payload = Payload(write.instr, operand, at * 8 // bits, bits)
-        return Passage(payload, *piece, write.maybe, self._set.width)
 
 
 def _grain(widths: list[int]) -> int:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from ptxlint.dataflow import shared_provenance
 from ptxlint.dataflow.lane_map import LaneMap
 from ptxlint.dataflow.polynomial import Polynomial
 from ptxlint.dataflow.shared_provenance import (
@@ -183,3 +184,203 @@ def test_elements_of_a_descriptor_are_those_of_the_tile(name: str) -> None:
                 assert factor or entries[0] == size
                 checked["strided" if factor else "contiguous"] += 1
     assert checked["contiguous"] >= 4
+
+
+HEAD = """.version 8.0
+.target sm_90
+.address_size 64
+.extern .shared .align 1024 .b8 smem[];
+.visible .entry k(.param .u64 .ptr .global a, .param .u32 n) .reqntid 64
+{
+.reg .pred %p<9>;
+.reg .b16 %h<9>;
+.reg .b32 %r<40>;
+.reg .b64 %d<9>;
+mov.u32 %r0, %tid.x;
+mov.b32 %r1, smem;
+shl.b32 %r2, %r0, 2;
+add.s32 %r3, %r1, %r2;
+ld.param.u32 %r4, [n];
+"""
+
+
+def small(body: str) -> tuple[Facts, SharedProvenance]:
+    facts = facts_of(HEAD + body + "\nret;\n}\n")
+    return facts, facts.get(SharedProvenanceAnalysis)
+
+
+def last_load(facts: Facts) -> Any:
+    return [i for i in facts.function.instrs if i.opcode == "ld" and i.shape.space == "shared"][-1]
+
+
+def stores_behind(body: str) -> list[str]:
+    """The data registers of the stores that the last load may read from."""
+    facts, found = small(body)
+    load = last_load(facts)
+    loaded = found.of(load)
+    assert loaded
+    assert found.why(load) == ""
+    names = set()
+    for register in loaded:
+        for part in register.parts:
+            assert part is not None
+            names |= {str(p.instr.operands[1]) for p in part.payloads}
+    return sorted(names)
+
+
+def reason(body: str) -> str:
+    facts, found = small(body)
+    load = last_load(facts)
+    assert all(part is None for register in found.of(load) for part in register.parts)
+    return found.why(load)
+
+
+STORE = "st.shared.b32 [%r3], %r9;\nbar.sync 0;\n"
+LOAD = "ld.shared.b32 %r20, [%r3];\n"
+
+
+def test_the_last_store_counts() -> None:
+    again = "st.shared.b32 [%r3], %r8;\nbar.sync 0;\n"
+    assert stores_behind(STORE + LOAD) == ["%r9"]
+    assert stores_behind(STORE + again + LOAD) == ["%r8"]
+    elsewhere = "st.shared.b32 [%r3+256], %r8;\nbar.sync 0;\n"
+    assert stores_behind(STORE + elsewhere + LOAD) == ["%r9"]
+    half = "and.b32 %r5, %r2, 127;\nadd.s32 %r6, %r1, %r5;\nst.shared.b32 [%r6], %r8;\n"
+    assert stores_behind(STORE + half + LOAD) == ["%r8", "%r9"]
+
+
+def test_both_ways_count() -> None:
+    body = """setp.lt.s32 %p1, %r4, 5;
+    @%p1 bra THEN;
+    st.shared.b32 [%r3], %r8;
+    bra.uni DONE;
+    THEN: st.shared.b32 [%r3], %r9;
+    DONE: bar.sync 0;
+    """
+    assert stores_behind(body + LOAD) == ["%r8", "%r9"]
+
+
+def test_what_is_not_known_is_said() -> None:
+    assert reason(LOAD) == shared_provenance.NOT_WRITTEN
+    unknown = "mul.lo.s32 %r5, %r4, 4;\nadd.s32 %r6, %r3, %r5;\n"
+    assert reason(STORE + unknown + "st.shared.b32 [%r6], %r8;\n" + LOAD) == (
+        shared_provenance.UNKNOWN_STORE
+    )
+    assert reason(STORE + unknown + "ld.shared.b32 %r20, [%r6];\n") == shared_provenance.NO_ADDRESS
+    atomic = "atom.shared.add.u32 %r7, [%r3], 1;\n"
+    generic = "ld.param.u64 %d1, [a];\nst.b32 [%d1], %r8;\n"
+    remote = "mapa.shared::cluster.u32 %r6, %r3, 0;\nst.shared::cluster.b32 [%r6], %r8;\n"
+    for other in (atomic, generic, remote):
+        assert reason(STORE + other + LOAD) == shared_provenance.UNKNOWN_WRITE
+    one_way = "setp.lt.s32 %p1, %r4, 5;\n@%p1 bra DONE;\n" + STORE + "DONE:\n"
+    assert reason(one_way + LOAD) == shared_provenance.NOT_WRITTEN
+
+
+def test_stores_of_some_threads() -> None:
+    some = (
+        "setp.lt.u32 %p1, %r0, 32;\n@%p1 bra DONE;\nst.shared.b32 [%r3], %r8;\nDONE: bar.sync 0;\n"
+    )
+    assert reason(STORE + some + LOAD) == shared_provenance.SOME_THREADS
+    # Elsewhere they do no harm.
+    assert stores_behind(STORE + some.replace("%r3]", "%r3+512]") + LOAD) == ["%r9"]
+
+
+def test_guards_are_followed_where_they_are_understood() -> None:
+    low = "setp.lt.u32 %p1, %r0, 32;\n@%p1 st.shared.b32 [%r3], %r8;\nbar.sync 0;\n"
+    facts, found = small(STORE + low + LOAD)
+    (loaded,) = found.of(last_load(facts))
+    for part in loaded.parts:
+        assert part is not None
+        assert not part.maybe
+        assert {(str(p.payload.instr.operands[1]), p.fixed, p.at) for p in part.passages} == {
+            ("%r8", 32, 0),
+            ("%r9", 32, 32),
+        }
+    data = "ld.param.u64 %d1, [a];\nld.global.b32 %r7, [%d1];\nsetp.ne.s32 %p1, %r7, 0;\n"
+    facts, found = small(STORE + data + "@%p1 st.shared.b32 [%r3], %r8;\nbar.sync 0;\n" + LOAD)
+    (loaded,) = found.of(last_load(facts))
+    (first, _) = loaded.parts
+    assert first is not None
+    assert first.maybe
+    assert {str(p.instr.operands[1]) for p in first.payloads} == {"%r8"}
+
+
+def test_stages_of_a_pipeline_are_told_apart() -> None:
+    """Three stages, two copies ahead: what is read was copied two rounds before."""
+    body = """st.shared.b32 [%r3], %r10;
+    st.shared.b32 [%r3+256], %r11;
+    mov.b32 %r5, 0;
+    mov.b32 %r6, 2;
+    mov.b32 %r7, 0;
+    LOOP:
+    bar.sync 0;
+    shl.b32 %r21, %r5, 8;
+    add.s32 %r22, %r3, %r21;
+    ld.shared.b32 %r20, [%r22];
+    shl.b32 %r23, %r6, 8;
+    add.s32 %r24, %r3, %r23;
+    st.shared.b32 [%r24], %r12;
+    add.s32 %r25, %r5, 1;
+    setp.lt.s32 %p1, %r25, 3;
+    selp.b32 %r5, %r25, 0, %p1;
+    add.s32 %r26, %r6, 1;
+    setp.lt.s32 %p2, %r26, 3;
+    selp.b32 %r6, %r26, 0, %p2;
+    add.s32 %r7, %r7, 1;
+    setp.lt.s32 %p3, %r7, %r4;
+    @%p3 bra LOOP;
+    """
+    assert stores_behind(body) == ["%r10", "%r11", "%r12"]
+    # Read one stage too early, and the first round finds what nobody wrote.
+    facts, found = small(body.replace("mov.b32 %r5, 0", "mov.b32 %r5, 2"))
+    assert found.why(last_load(facts)) == shared_provenance.NOT_WRITTEN
+
+
+def test_blocks_of_other_sizes_are_not_followed() -> None:
+    text = HEAD.replace(".reqntid 64", ".reqntid 96") + STORE + LOAD + "ret;\n}\n"
+    facts = facts_of(text)
+    found = facts.get(SharedProvenanceAnalysis)
+    assert found.of(last_load(facts)) == ()
+    assert found.why(last_load(facts)) == shared_provenance.NO_WIDTH
+
+
+def test_the_work_is_bounded() -> None:
+    facts, _ = small(STORE + LOAD)
+    found = SharedProvenance(facts, budget=0)
+    assert found.of(last_load(facts)) == ()
+    assert found.why(last_load(facts)) == shared_provenance.SPENT
+
+
+@pytest.mark.parametrize("name", ["sm_80/matmul_dot_tf32", "sm_80/flash_bwd_dq", "sm_80/histogram"])
+def test_maps_go_there_and_back(name: str) -> None:
+    """What a passage pulls back, pushed forward again, is what was wanted."""
+    facts = facts_of((PTX / f"{name}.ptx").read_text(), name)
+    found = facts.get(SharedProvenanceAnalysis)
+    assert found.width is not None
+    random = Random(7)
+    checked = 0
+    for instr in facts.function.instrs:
+        if instr.opcode not in ("ld", "ldmatrix") or instr.shape.space != "shared":
+            continue
+        for loaded in found.of(instr):
+            for part in loaded.parts:
+                assert part is not None
+                basis = tuple(random.randrange(256) for _ in range(found.width))
+                wanted = LaneMap(random.randrange(256), basis)
+                for passage, pulled in zip(part.passages, part.pull(wanted), strict=True):
+                    readers = [t for t in range(1 << found.width) if passage.source(t) is not None]
+                    sources = [passage.source(t) or 0 for t in readers]
+                    if pulled is None:
+                        # Two readers of one thread that want different numbers.
+                        numbers: dict[int, set[int]] = {}
+                        for t, s in zip(readers, sources, strict=True):
+                            numbers.setdefault(s, set()).add(wanted.value(t))
+                        assert any(len(n) > 1 for n in numbers.values())
+                        continue
+                    for t, s in zip(readers, sources, strict=True):
+                        assert pulled.holds_for(s)
+                        assert pulled.value(s) == wanted.value(t)
+                    pushed = passage.push(pulled)
+                    assert pushed == wanted.restrict(passage.fixed, passage.at)
+                    checked += 1
+    assert checked > 10
