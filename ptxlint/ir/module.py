@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeAlias
 from ptxlint.ir.function import Function, Pragma, Variable
 from ptxlint.ir.operand import Operand
 from ptxlint.source import Loc, Problem, SourceFrame, SourceText
+from ptxlint.source.inlining_comment import callers
 
 _TOOLKIT = re.compile(r"cuda([-_.]?(\d[\d.]*|toolkit|runtime|cccl|nvcc))?|cu\d+", re.IGNORECASE)
 
@@ -113,6 +114,18 @@ class Module:
                 entry = self.files.get(link.file)
                 if entry is not None:
                     out.append(SourceFrame(entry.name, link.line, link.column, link.function))
+            if out and loc.parent is None:
+                out += self._commented(loc)
+        return out
+
+    def _commented(self, loc: Loc) -> list[SourceFrame]:
+        """The links that only a comment names, up to one whose file is not known for certain."""
+        out: list[SourceFrame] = []
+        for caller in callers(self.source, loc.offset):
+            named = {f.name for f in self.files.values() if _base(f.name) == caller.name}
+            if len(named) != 1:
+                break
+            out.append(SourceFrame(named.pop(), caller.line, caller.column, ""))
         return out
 
     def python_frame(self, loc: Loc | None) -> SourceFrame | None:
@@ -122,6 +135,10 @@ class Module:
             if not _is_library(frame.path):
                 return frame
         return chain[-1] if chain else None
+
+
+def _base(path: str) -> str:
+    return path.replace("\\", "/").rpartition("/")[2]
 
 
 @lru_cache(maxsize=1024)
