@@ -36,7 +36,7 @@ from ptxlint.dataflow.padding_values import (
 )
 from ptxlint.dataflow.polynomial import INFINITY, Polynomial
 from ptxlint.dataflow.reductions import Node, ReductionsAnalysis
-from ptxlint.dataflow.ssa_values import MERGE, PHI, RESULT
+from ptxlint.dataflow.ssa_values import MERGE, PHI, RESULT, UNDEFINED
 from ptxlint.dataflow.uniformity import UniformityAnalysis
 from ptxlint.dataflow.value_flow import ValueFlow, ValueFlowAnalysis
 from ptxlint.facts import Facts
@@ -422,6 +422,9 @@ class FloatValues:
 
     def _of_merge(self, value: int) -> Found | None:
         predicate, if_true, if_false = self.ssa.operands[value]
+        if self.ssa.kind[self.ssa.resolve(self.ssa.old(value))] == UNDEFINED:
+            # Where it is not written a register holds nothing that a kernel may use.
+            return self._words.get(self.ssa.resolve(self.ssa.written(value)))
         truth = self._holds(predicate)
         if truth is _LATER:
             return None

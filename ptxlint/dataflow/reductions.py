@@ -17,7 +17,7 @@ from ptxlint.dataflow.exchanges import ALL_LANES, exchanged_lanes, moved_lanes
 from ptxlint.dataflow.lane_bits import LANE, WARP_BITS
 from ptxlint.dataflow.selections import Choice, Selections
 from ptxlint.dataflow.ssa import SsaAnalysis
-from ptxlint.dataflow.ssa_values import PHI, RESULT, Ssa
+from ptxlint.dataflow.ssa_values import MERGE, PHI, RESULT, UNDEFINED, Ssa
 from ptxlint.dataflow.uniformity import Uniformity, UniformityAnalysis
 from ptxlint.facts import Analysis, Facts
 from ptxlint.ir.instruction import Instr, Shape
@@ -782,6 +782,8 @@ class _Tree:
             return self._exchange(step, node)
         if self._ssa.kind[value] == PHI:
             return self._phi(node)
+        if self._ssa.kind[value] == MERGE:
+            return self._from_some_lanes(value)
         instr = owner.definition(value)
         if instr is None:
             return None
@@ -820,6 +822,19 @@ class _Tree:
         self.instrs.add(instr.index)
         values = [owner.read(instr, o) for o in instr.operands[1:3]]
         return [(Node(v), False) for v in values if v is not None]
+
+    def _from_some_lanes(self, merge: int) -> list[tuple[Node, bool]] | None:
+        """What other warps handed over to the lanes that a guarded load names; the others hold
+        nothing that was ever written."""
+        ssa, owner = self._ssa, self._owner
+        if ssa.kind[ssa.resolve(ssa.old(merge))] != UNDEFINED:
+            return None
+        loaded = ssa.written(merge)
+        made = owner.definition(loaded)
+        predicate = None if made is None else ssa.guard_value(made)
+        if predicate is None or not owner.selections.is_of_index(predicate):
+            return None
+        return self._shared(loaded)
 
     def _from_warps(self, instr: Instr) -> list[tuple[Node, bool]] | None:
         """What other warps handed over, in the lanes that there are warps for."""
