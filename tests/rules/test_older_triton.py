@@ -32,17 +32,13 @@ TWINS = {
 FILES = sorted(FOLDER.rglob("*.ptx"))
 
 
-OPEN = {"tails-softcap_behind_the_fill": "tanh by branches, its sign joined by bits"}
-"""What the rules do not see in this form, with the reason."""
-
-
 def case(path: Path) -> Any:
-    name = f"{path.parent.name}-{path.stem}"
-    marks = [pytest.mark.xfail(reason=OPEN[path.stem], strict=True)] if path.stem in OPEN else []
-    return pytest.param(path, id=name, marks=marks)
+    twin = TWINS.get(path.stem)
+    marks = [pytest.mark.xfail(reason=twin.open)] if twin is not None and twin.open else []
+    return pytest.param(path, id=f"{path.parent.name}-{path.stem}", marks=marks)
 
 
-@pytest.mark.parametrize("path", map(case, FILES))
+@pytest.mark.parametrize("path", [case(path) for path in FILES])
 def test_a_twin(path: Path) -> None:
     report = ptxlint.check(path)
     found = {
