@@ -12,6 +12,7 @@ value that is nothing but NaN or infinite is that in some launch.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
@@ -31,18 +32,24 @@ from ptxlint.dataflow.padding_values import (
     Word,
     as_float,
     computed,
+    halves,
     is_arithmetic,
     join,
 )
 from ptxlint.dataflow.polynomial import INFINITY, Polynomial
-from ptxlint.dataflow.reductions import Node, ReductionsAnalysis
+from ptxlint.dataflow.reductions import WHOLE, Node, ReductionsAnalysis
+from ptxlint.dataflow.shared_provenance import (
+    Movement,
+    SharedProvenance,
+    SharedProvenanceAnalysis,
+)
 from ptxlint.dataflow.ssa_values import MERGE, PHI, RESULT, UNDEFINED
 from ptxlint.dataflow.uniformity import UniformityAnalysis
 from ptxlint.dataflow.value_flow import ValueFlow, ValueFlowAnalysis
 from ptxlint.facts import Facts
 from ptxlint.ir.instruction import Instr
 from ptxlint.ir.opcodes import memory_of
-from ptxlint.ir.operand import Address, Immediate, Negated, Operand, Register
+from ptxlint.ir.operand import Address, Immediate, Negated, Operand, Register, Vector
 from ptxlint.ir.pattern import fold
 from ptxlint.ir.types import BITS
 
@@ -84,6 +91,17 @@ class Plan(NamedTuple):
     same: bool
 
 
+def _as_whole(parts: list[list[Node]]) -> tuple[list[Node], ...]:
+    """Two halves that come from the same registers together are those registers."""
+    if len(parts) != 2:
+        return tuple(parts)
+    low, high = parts
+    same = len(low) == len(high) and all(
+        a.value == b.value and (a.part, b.part) == (0, 1) for a, b in zip(low, high, strict=True)
+    )
+    return ([Node(n.value) for n in low],) if same else (low, high)
+
+
 class FloatSlice:
     """What some targets are made of, in the order of evaluation: the same for all scenarios."""
 
@@ -98,8 +116,10 @@ class FloatSlice:
         self._instrs = facts.function.instrs
         self.stores, self.is_fed_from_outside = self._shared_memory()
         self.inputs_of: dict[int, tuple[int, ...]] = {}
-        self.handed: dict[int, list[Node]] = {}
-        """By load of shared memory: what was stored for it, if that is known."""
+        self._provenance: SharedProvenance = facts.get(SharedProvenanceAnalysis)
+        self.handed: dict[int, tuple[list[Node], ...]] = {}
+        """By load of shared memory: what may have been stored for it, or for its low and its high
+        half; empty if that is not known."""
         self.skips = self._skipping_edges()
         self.branches = self._deciding_branches()
         self.order = self._in_order(targets)
@@ -125,10 +145,10 @@ class FloatSlice:
                     found.add((at, other))
         return found
 
-    def _deciding_branches(self) -> list[tuple[int, int, int, bool]]:
-        """(block, target, predicate, truth that leads there) of branches that compare numbers."""
+    def _deciding_branches(self) -> dict[tuple[int, int], tuple[int, bool]]:
+        """By edge the predicate that leads there, and its truth, of comparisons of numbers."""
         cfg = self.ssa.cfg
-        found = []
+        found: dict[tuple[int, int], tuple[int, bool]] = {}
         for index in cfg.rpo:
             branch = cfg.terminator(index)
             if branch is None or branch.guard is None:
@@ -139,13 +159,28 @@ class FloatSlice:
             for target in cfg.blocks[index].succs:
                 condition = cfg.edge_condition(index, target)
                 if condition is not None:
-                    found.append((index, target, predicate, condition[1]))
+                    found[index, target] = (predicate, condition[1])
         return found
 
     def _is_about_numbers(self, predicate: int) -> bool:
         root = self.ssa.root(self.ssa.resolve(predicate))[0]
         instr = self.reductions.definition(root)
-        return instr is not None and instr.opcode == "setp" and instr.shape.type in FORMATS
+        if instr is None or instr.opcode != "setp":
+            return False
+        return instr.shape.type in FORMATS or bool(self.compared_bits(instr))
+
+    def compared_bits(self, instr: Instr) -> tuple[int, ...]:
+        """The number whose bits a `setp` compares with a constant; nothing if it does not."""
+        if instr.shape.type not in ("u32", "b32", "s32") or len(instr.operands) != 3:
+            return ()
+        value = self.reductions.read(instr, instr.operands[1])
+        if value is None or fold(instr.operands[2]) is None:
+            return ()
+        made = self.reductions.definition(value)
+        numeric = made is not None and (
+            made.shape.type == "f32" or (made.opcode == "selp" and made.shape.type == "b32")
+        )
+        return (value,) if numeric else ()
 
     def _shared_memory(self) -> tuple[list[int], bool]:
         """The values stored to shared memory, and whether something else writes it."""
@@ -165,6 +200,37 @@ class FloatSlice:
     def is_shared_load(self, instr: Instr) -> bool:
         return instr.opcode in _LOADS and instr.shape.space == "shared"
 
+    def _handed(self, value: int, instr: Instr) -> tuple[list[Node], ...]:
+        """What a load gets from stores to shared memory."""
+        loaded = self._provenance.of(instr)
+        at = self.ssa.result[value]
+        if at < len(loaded) and loaded[at].bits == 16:
+            parts = [self._payloads(part) for part in loaded[at].parts]
+            width = BITS.get(self.ssa.register[value].type, 0)
+            if width == 16 * len(parts) and None not in parts:
+                return _as_whole([p for p in parts if p is not None])
+        nodes = self.reductions.stored_before(value)
+        return (nodes,) if nodes else ()
+
+    def _payloads(self, movement: Movement | None) -> list[Node] | None:
+        """The 16-bit registers, or halves of registers, that a part of a load may be."""
+        if movement is None or movement.maybe:
+            return None
+        found: list[Node] = []
+        for payload in movement.payloads:
+            if payload.instr.opcode not in _SHARED_STORES:
+                return None
+            data = payload.instr.operands[1]
+            element = data.elements[payload.operand] if isinstance(data, Vector) else data
+            value = self.reductions.read(payload.instr, element)
+            if value is None:
+                return None
+            width = BITS.get(self.ssa.register[value].type, 0)
+            if width not in (16, 32):
+                return None
+            found.append(Node(value, payload.part if width == 32 else WHOLE))
+        return found
+
     def reads_anything(self, value: int) -> bool:
         """True for a load of shared memory of which it is not known what was stored there."""
         return value in self.handed and not self.handed[value]
@@ -173,7 +239,7 @@ class FloatSlice:
         """What the targets are made of, in reverse postorder of the blocks."""
         ssa = self.ssa
         work = [ssa.resolve(v) for v in targets]
-        work += [ssa.resolve(p) for _, _, p, _ in self.branches]
+        work += [ssa.resolve(predicate) for predicate, _ in self.branches.values()]
         seen: set[int] = set()
         shares = False
         while work:
@@ -199,14 +265,14 @@ class FloatSlice:
         instr = self._instrs[ssa.instr[value]]
         opcode = instr.opcode
         if self.is_shared_load(instr):
-            nodes = self.handed[value] = self.reductions.stored_before(value)
-            return [n.value for n in nodes]
+            handed = self.handed[value] = self._handed(value, instr)
+            return [node.value for nodes in handed for node in nodes]
         if opcode in _LOADS or opcode in ("atom", "call"):
             return ()
         if opcode in _TENSOR:
             return self.accumulator(value, instr)
         if opcode == "setp" and instr.shape.type not in FORMATS and not _is_boolean(instr):
-            return ()
+            return self.compared_bits(instr)
         operands = self.flow.operand_values(instr)
         return [
             v
@@ -277,7 +343,6 @@ class FloatValues:
         self._data = scenario.data
         self._instructions = part.facts.function.instrs
         self._roots = {ssa.root(p)[0]: t == ssa.root(p)[1] for p, t in scenario.truths.items()}
-        self.dead_edges: set[tuple[int, int]] = set(part.skips)
         self._anything: Word | None = self._data if part.is_fed_from_outside else None
         self.settled = self._run()
         """False if the values did not come to a fixpoint; then nothing may be concluded."""
@@ -287,18 +352,20 @@ class FloatValues:
         found = self._words.get(self.ssa.resolve(value))
         return None if found is None else found.word
 
-    def number(self, value: int, form: Format) -> AbstractFloat | None:
-        """A value read as a number; None if it is never computed."""
+    def number(self, value: int, form: Format, part: int = WHOLE) -> AbstractFloat | None:
+        """A value, or a half of it, read as a number; None if it is never computed."""
         word = self.word(value)
-        return None if word is None else as_float(word, form)
+        return None if word is None else _read(word, form, part)
 
-    def operand(self, instr: Instr, at: int, form: Format) -> AbstractFloat | None:
-        """An operand read as a number, constants included."""
+    def operand(
+        self, instr: Instr, at: int, form: Format, part: int = WHOLE
+    ) -> AbstractFloat | None:
+        """An operand, or a half of it, read as a number, constants included."""
         operand = instr.operands[at]
         if isinstance(operand, Register):
             read = self.part.reductions.read(instr, operand)
-            return None if read is None else self.number(read, form)
-        return as_float(self._arithmetic.operand(instr, operand), form)
+            return None if read is None else self.number(read, form, part)
+        return _read(self._arithmetic.operand(instr, operand), form, part)
 
     def inputs(self, value: int) -> tuple[int, ...]:
         """The values that a value is computed from, resolved."""
@@ -310,27 +377,25 @@ class FloatValues:
     def live_blocks(self) -> set[int]:
         """The blocks that some thread enters."""
         cfg = self.ssa.cfg
-        dead = self.dead_edges - self.part.skips
         seen = {cfg.entry}
         work = [cfg.entry]
         while work:
             block = work.pop()
             for target in cfg.blocks[block].succs:
-                if target not in seen and (block, target) not in dead:
+                if target not in seen and not self._is_dead(block, target):
                     seen.add(target)
                     work.append(target)
         return seen
 
     # Control flow -----------------------------------------------------------------------------
-    def _prune(self) -> None:
-        for block, target, predicate, wanted in self.part.branches:
-            word = self.word(predicate)
-            if isinstance(word, int) and bool(word) != wanted:
-                self.dead_edges.add((block, target))
-            elif (block, target) not in self.part.skips:
-                self.dead_edges.discard((block, target))
+    def _is_dead(self, block: int, target: int) -> bool:
+        """True if no thread goes that way, as far as it is known by now."""
+        decided = self.part.branches.get((block, target))
+        if decided is None:
+            return False
+        word = self.word(decided[0])
+        return word is None or (isinstance(word, int) and bool(word) != decided[1])
 
-    # Shared memory ----------------------------------------------------------------------------
     # Order and fixpoint -----------------------------------------------------------------------
     def _run(self) -> bool:
         """Sweep over the values until none changes; False if that takes too long."""
@@ -360,7 +425,6 @@ class FloatValues:
                     words[value] = found
                     moved[value] = sweep
                     changed = True
-            self._prune()
             self._anything = self._share()
             if not changed:
                 return True
@@ -411,7 +475,9 @@ class FloatValues:
         word: Word | None = start
         for source, operand in zip(ssa.phi_sources(block), ssa.operands[phi], strict=True):
             inside = loop is not None and source >= 0 and self.part.loops.contains(loop, source)
-            if (source, block) in self.dead_edges or (start is not None and not inside):
+            if (source, block) in self.part.skips or (start is not None and not inside):
+                continue
+            if source >= 0 and self._is_dead(source, block):
                 continue
             if inside and self.scenario.once == block:
                 continue
@@ -496,16 +562,23 @@ class FloatValues:
 
     def _of_shared(self, value: int, instr: Instr) -> Found | None:
         """What was stored before the barrier before a load; else all that is ever stored."""
-        nodes = self.part.handed.get(value)
-        words = self._words
-        word: Word | None = None
-        if nodes:
-            for node in nodes:
-                if self.ssa.resolve(node.value) in words:
-                    found = self._arithmetic.node(node, 16)
-                    word = found.word if word is None else self._join(value, word, found.word)
+        handed = self.part.handed.get(value, ())
+        if len(handed) == 1:
+            word = self._of_nodes(value, handed[0])
             return None if word is None else Found(word, 0)
+        if handed:
+            low, high = (self._of_nodes(value, nodes) for nodes in handed)
+            return None if low is None or high is None else Found((low, high), 0)
         return None if self._anything is None else Found(self._anything, 0)
+
+    def _of_nodes(self, value: int, nodes: list[Node]) -> Word | None:
+        """What one of these is, as far as it is known by now."""
+        word: Word | None = None
+        for node in nodes:
+            if self.ssa.resolve(node.value) in self._words:
+                found = self._arithmetic.node(node, 16).word
+                word = found if word is None else self._join(value, word, found)
+        return word
 
     def _share(self) -> Word | None:
         """Whatever shared memory may hold, as far as it is known by now."""
@@ -567,6 +640,9 @@ class FloatValues:
         if form is None:
             return UNKNOWN
         number = as_float(self._arithmetic.operand(instr, instr.operands[1]), form)
+        if not instr.shape.has("NaN") and (number.finite or number.ninf or number.pinf):
+            # Lanes that hold NaN give way to the others.
+            number = AbstractFloat(number.lo, number.hi, number.ninf, number.pinf)
         return Number(form, floats.absolute(number) if instr.shape.has("abs") else number)
 
     def _loaded(self, instr: Instr) -> Word:
@@ -595,9 +671,9 @@ class FloatValues:
             return self._arithmetic.result(instr, self.ssa.def_values[instr.index][0])
         poly = self.part.guards.symbolic.operand(instr, 1)
         if poly is not None:
-            least = _least(poly)
-            if least >= 1 and least < 1 << 62:
-                return Number(form, floats.finite(form, float(least)))
+            low = least(poly)
+            if 1 <= low < 1 << 62:
+                return Number(form, floats.finite(form, float(low)))
         return DATA
 
     # Predicates -------------------------------------------------------------------------------
@@ -616,6 +692,10 @@ class FloatValues:
         opcode = instr.opcode
         if opcode == "setp" and instr.shape.type in FORMATS and not self.ssa.result[value]:
             found = self._compared(instr)
+            if found is not None:
+                return int(found)
+        elif opcode == "setp" and not self.ssa.result[value]:
+            found = self._compared_bits(instr)
             if found is not None:
                 return int(found)
         elif opcode in ("and", "or", "xor", "not", "mov"):
@@ -639,6 +719,24 @@ class FloatValues:
         if left is None or right is None:
             return None
         return floats.compare(instr.shape.modifiers[0], left, right)
+
+    def _compared_bits(self, instr: Instr) -> bool | None:
+        """A comparison of a number's bits with a constant, as libraries tell NaN and infinities."""
+        compared = self.part.compared_bits(instr)
+        word = self.word(compared[0]) if compared else None
+        bound = fold(instr.operands[2])
+        if not isinstance(word, Number) or word.form is not F32 or bound is None:
+            return None
+        signed = instr.shape.type == "s32" and instr.shape.modifiers[0] in _ORDERED
+        low, high = _bit_range(word.value, signed)
+        bound &= 0xFFFFFFFF
+        if signed and bound >> 31:
+            bound -= 1 << 32
+        limits = AbstractFloat(float(low), float(high))
+        relation = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}.get(
+            instr.shape.modifiers[0], instr.shape.modifiers[0]
+        )
+        return floats.compare(relation, limits, floats.exactly(float(bound)))
 
     def _combined(self, instr: Instr) -> bool | None:
         values = [self._truth_of(instr, o) for o in instr.operands[1:]]
@@ -665,11 +763,41 @@ class FloatValues:
         return bool(word) if isinstance(word, int) else None
 
 
+def _read(word: Word, form: Format, part: int) -> AbstractFloat:
+    """A word, or a half of it, as a number."""
+    return as_float(word if part == WHOLE else halves(word, 2 * form.bits)[part], form)
+
+
 class _Later:
     """A predicate that is not evaluated yet."""
 
 
 _LATER: Final = _Later()
+
+
+def _bit_range(number: AbstractFloat, signed: bool) -> tuple[int, int]:
+    """The least and the greatest bit pattern of an f32, read as an integer."""
+    found: list[int] = []
+    if number.nan:
+        found += [0x7F800001, 0x7FFFFFFF, 0xFF800001, 0xFFFFFFFF]
+    if number.pinf:
+        found.append(0x7F800000)
+    if number.ninf:
+        found.append(0xFF800000)
+    if number.finite:
+        if number.may_be_zero:
+            found += [0, 0x80000000]
+        found += [_bits(number.lo), _bits(number.hi)]
+        found += [1] if number.hi > 0.0 >= number.lo else []
+        found += [0x80000001] if number.lo < 0.0 <= number.hi else []
+    if signed:
+        found = [bits - (1 << 32) if bits >> 31 else bits for bits in found]
+    return min(found, default=0), max(found, default=0)
+
+
+def _bits(value: float) -> int:
+    """The bits of an f32."""
+    return int.from_bytes(struct.pack("<f", value), "little")
 
 
 def _is_boolean(instr: Instr) -> bool:
@@ -678,7 +806,13 @@ def _is_boolean(instr: Instr) -> bool:
 
 def _joined(a: Word, b: Word, width: int = 32) -> Word:
     """What may be either. Bits that are an infinity beside data are that in one format."""
+    if isinstance(a, int) and isinstance(b, int) and a != b and width in _FORMATS_OF:
+        return _joined_constants(a, b, width)
     for x, y in ((a, b), (b, a)):
+        if type(x) is tuple and (type(y) is tuple or isinstance(y, int)):
+            half = width // 2
+            (xl, xh), (yl, yh) = halves(x, width), halves(y, width)
+            return _joined(xl, yl, half), _joined(xh, yh, half)
         if isinstance(x, Data) and isinstance(y, int):
             if y == 0:
                 return x if x.sample == 0.0 else DATA
@@ -686,6 +820,16 @@ def _joined(a: Word, b: Word, width: int = 32) -> Word:
         if isinstance(x, Data) and type(y) is tuple:
             pair: tuple[Any, ...] = y
             return _joined(x, pair[0], width // 2), _joined(x, pair[1], width // 2)
+    return join(a, b)
+
+
+def _joined_constants(a: int, b: int, width: int) -> Word:
+    """Either of two constants: numbers if one is NaN or an infinity as such."""
+    forms = (F32,) if width == 32 else (F16, BF16)
+    for form in forms:
+        numbers = floats.decode(form, a), floats.decode(form, b)
+        if any(n.ninf or n.pinf or (n.nan and width == 32) for n in numbers):
+            return Number(form, floats.join(*numbers))
     return join(a, b)
 
 
@@ -781,7 +925,7 @@ def _narrowed(
     )  # fmt: skip
 
 
-def _least(poly: Polynomial) -> int:
+def least(poly: Polynomial) -> int:
     """A lower bound of an integer whose parameters are at least 1."""
     atoms = poly.table.atoms
     total = 0
@@ -817,4 +961,4 @@ def _holds_for_large_sizes(guard: Conjunction) -> bool:
     return True
 
 
-__all__ = ["FloatValues", "Scenario"]
+__all__ = ["FloatSlice", "FloatValues", "Scenario", "least"]

@@ -254,12 +254,17 @@ class Nonfinite:
         return self.reductions.all[members[found.index]].at
 
     def load_behind(self, instr: Instr) -> Instr | None:
-        """A load of global memory that an operand of an instruction is made of, the last first."""
+        """A load of global memory that an instruction's operands are made of, the last first."""
         return self._back(instr, lambda i: i.opcode == "ld" and i.shape.space == "global")
 
     def _back(self, instr: Instr, is_wanted: Callable[[Instr], bool]) -> Instr | None:
-        """The first instruction so found on the way back from the last operand."""
-        work = [self.ssa.resolve(v) for v in reversed(self.flow.operand_values(instr)[-1:][0])]
+        """The first instruction so found on the way back, from the last operand on."""
+        operands = self.flow.operand_values(instr)
+        if instr.opcode in ("selp", "slct"):
+            operands = operands[:3]
+        if instr.opcode in _DIVISIONS:
+            operands = operands[-1:]
+        work = [self.ssa.resolve(v) for values in reversed(operands) for v in values]
         seen = set(work)
         for value in work:
             made = self.reductions.definition(value)

@@ -1,0 +1,752 @@
+"""Maxima of scores some of which are masked with -inf, and whether one may be -inf itself.
+
+exp(x - m) with m the maximum of all x is harmless unless every x is -inf: then -inf - -inf is NaN.
+A maximum is *kept* if some lane holds a score that no mask takes away, whatever the launch. A
+maximum that a loop carries from -inf on is *lost* if a launch can mask all of the first round: what
+later rounds bring does not mend the NaN in the sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, ClassVar, Final, NamedTuple
+
+from ptxlint.cfg.dominance import PostDominatorsAnalysis
+from ptxlint.cfg.loops import Loop
+from ptxlint.dataflow import floats
+from ptxlint.dataflow.float_values import FloatSlice, FloatValues, Scenario, least
+from ptxlint.dataflow.floats import BF16, F16, F32, FORMATS, AbstractFloat, Format
+from ptxlint.dataflow.guards import Conjunct, Conjunction, Guards, GuardsAnalysis, implies
+from ptxlint.dataflow.nonfinite import Nonfinite, NonfiniteAnalysis, nonfinite
+from ptxlint.dataflow.padding_values import ANY_INDEX, Dependences, Word
+from ptxlint.dataflow.polynomial import Atom, Polynomial
+from ptxlint.dataflow.reductions import Node, Reductions, ReductionsAnalysis
+from ptxlint.dataflow.ssa_values import MERGE, PHI, Ssa
+from ptxlint.dataflow.uniformity import UniformityAnalysis
+from ptxlint.dataflow.value_flow import ADDRESS, CHOICE, WHOLE, ValueFlow
+from ptxlint.facts import Analysis, Facts
+from ptxlint.ir.instruction import Instr
+from ptxlint.ir.operand import Negated, Operand
+
+PROVED: Final = "proved"
+REFUTED: Final = "refuted"
+OPEN: Final = "open"
+
+_SUMS: Final = frozenset({"add", "sub", "fma"})
+_PASSING: Final = frozenset({"mul", "neg", "cvt", "mov", "selp", "shfl", "fma", "add", "sub"})
+_SCALING: Final = frozenset({"mul", "neg", "cvt", "mov", "selp", "shfl"})
+_HANDING: Final = frozenset({"shfl", "ld", "mov"})
+_MAX_WALK: Final = 64
+_MAX_TREE: Final = 2_048
+_FREE: Final = frozenset({"param", "load", "ctaid"})
+_PLAIN: Final = frozenset({"bit", "param", "ctaid"})
+
+
+class Mask(NamedTuple):
+    """A score is -inf unless `predicate` is `kept`; `at` selects."""
+
+    predicate: int
+    kept: bool
+    at: Instr
+
+
+class Difference(NamedTuple):
+    """`at` subtracts a maximum, in one half if it is packed, and may give -inf - -inf."""
+
+    at: Instr
+    result: int
+    part: int
+
+
+class Maximum(NamedTuple):
+    """A maximum over lanes, warps or rounds: its last `max` and the scores that go into it.
+
+    `loops` are the headers of the loops that carry it. `scores` is None if there are too many.
+    `exchanged` says that lanes or warps exchange something of it.
+    """
+
+    value: int
+    at: Instr
+    scores: tuple[int, ...] | None
+    loops: tuple[int, ...]
+    exchanged: bool
+
+
+class MaximumVerdict(NamedTuple):
+    """Whether a maximum may be -inf where exponentials are taken relative to it.
+
+    `at` is the difference that a finding stands at, `mask` the selection that takes scores away,
+    `store` where the NaN is written. `bound` names what makes a mask false everywhere.
+    """
+
+    maximum: Maximum
+    status: str
+    reason: str
+    at: Instr
+    mask: Instr | None = None
+    store: Instr | None = None
+    bound: str = ""
+
+
+class MaskedMaxima:
+    """The maxima of a function that exponentials are relative to, with their verdicts."""
+
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
+        self.guards: Guards = facts.get(GuardsAnalysis)
+        self.reductions: Reductions = facts.get(ReductionsAnalysis)
+        self._nonfinite: Nonfinite = facts.get(NonfiniteAnalysis)
+        self.flow: ValueFlow = self._nonfinite.flow
+        self.ssa: Ssa = self.flow.ssa
+        self._instrs = facts.function.instrs
+        self.verdicts: list[MaximumVerdict] = []
+        self._carried: list[Maximum] = []
+        """The maxima that loops carry."""
+        self._off: dict[int, dict[Any, list[tuple[Mask, str]]]] = {}
+        exponentials = [
+            i for i in self._instrs if i.opcode == "ex2" and self.ssa.cfg.is_reachable(i)
+        ]
+        if exponentials and any(_is_maximum(i) for i in self._instrs):
+            self._judge(exponentials)
+
+    def line(self, instr: Instr) -> object:
+        """The Python line of an instruction, or the instruction where no line is known."""
+        return self._nonfinite.line(instr)
+
+    def load_behind(self, instr: Instr) -> Instr | None:
+        """A load that the scores of a selection are made of."""
+        return self._nonfinite.load_behind(instr)
+
+    def _judge(self, exponentials: list[Instr]) -> None:
+        arguments = [v for i in exponentials for v in self.flow.operand_values(i)[1]]
+        part = FloatSlice(self._facts, arguments)
+        values = FloatValues(part, Scenario(full=False))
+        if not values.settled:
+            return
+        self._values = values
+        groups: dict[int, list[Difference]] = {}
+        for difference in self._differences(part):
+            found = self._subtracted(difference)
+            if found is not None:
+                groups.setdefault(found, []).append(difference)
+        trees = {value: self._tree(value) for value in sorted(groups)}
+        self._carried = [t for t in trees.values() if len(t.loops) == 1]
+        for value, tree in trees.items():
+            verdict = self._verdict(tree, groups[value])
+            if verdict is not None:
+                self.verdicts.append(verdict)
+
+    def _differences(self, part: FloatSlice) -> Iterator[Difference]:
+        """The sums and differences that exponentials are taken of, in program order."""
+        seen: dict[int, int] = {}
+        for value in part.order:
+            instr = self.reductions.definition(value)
+            if instr is not None and instr.opcode in _SUMS and _format(instr) is not None:
+                seen.setdefault(instr.index, value)
+        for at in sorted(seen):
+            instr = self._instrs[at]
+            halves = (0, 1) if instr.shape.type.endswith("x2") else (WHOLE,)
+            for half in halves:
+                yield Difference(instr, seen[at], half)
+
+    # Maxima -----------------------------------------------------------------------------------
+    def _subtracted(self, difference: Difference) -> int | None:
+        """The maximum that an instruction subtracts."""
+        instr = difference.at
+        operands = instr.operands[1:] if instr.opcode != "fma" else instr.operands[3:]
+        for operand in reversed(operands):
+            value = self.reductions.read(instr, operand)
+            if value is None:
+                continue
+            node = self.reductions.node(Node(value, difference.part))
+            found = self._maximum(node.value) if node.part == WHOLE else None
+            if found is not None:
+                return found
+        return None
+
+    def _maximum(self, value: int) -> int | None:
+        """The maximum that a value is, perhaps scaled, replaced by a constant, or of a round
+        before."""
+        work = [self.ssa.resolve(value)]
+        seen = set(work)
+        for current in work:
+            instr = self.reductions.definition(current)
+            if instr is not None and _is_maximum(instr):
+                return current
+            if len(seen) > _MAX_WALK:
+                break
+            for source in self._scaled(current, instr):
+                if source not in seen:
+                    seen.add(source)
+                    work.append(source)
+        return None
+
+    def _scaled(self, value: int, instr: Instr | None) -> list[int]:
+        """What a value is a multiple or a copy of."""
+        if self.ssa.kind[value] in (PHI, MERGE):
+            return [self.ssa.resolve(v) for v, role in self.flow.sources(value) if role != CHOICE]
+        if instr is None:
+            return []
+        if instr.opcode == "ld" and instr.shape.space == "shared":
+            return [self.ssa.resolve(n.value) for n in self.reductions.stored_before(value)]
+        if instr.opcode not in _SCALING:
+            return []
+        return [
+            self.ssa.resolve(v)
+            for v, role in self.flow.sources(value)
+            if role not in (CHOICE, ADDRESS)
+        ]
+
+    def _tree(self, root: int) -> Maximum:
+        """A maximum with the scores that go into it."""
+        at = self._instrs[self.ssa.instr[root]]
+        work = [root]
+        seen = {root}
+        scores: list[int] = []
+        loops: list[int] = []
+        exchanged = False
+        for value in work:
+            if len(seen) > _MAX_TREE:
+                return Maximum(root, at, None, tuple(loops), exchanged)
+            instr = self.reductions.definition(value)
+            exchanged = exchanged or (instr is not None and _exchanges(instr))
+            if instr is not None and _is_maximum(instr):
+                end = 2 if instr.opcode == "redux" else None
+                read = [self.reductions.read(instr, o) for o in instr.operands[1:end]]
+                inner = [v for v in read if v is not None]
+            elif self.ssa.kind[value] == PHI:
+                inner = self._joined(value, loops)
+            else:
+                inner = self._scaled(value, instr)
+                if instr is None or instr.opcode not in _HANDING:
+                    inner = [v for v in inner if self._maximum(v) is not None]
+                if not inner:
+                    scores.append(value)
+            for source in inner:
+                if source not in seen:
+                    seen.add(source)
+                    work.append(source)
+        return Maximum(root, at, tuple(scores), tuple(loops), exchanged)
+
+    def _joined(self, phi: int, loops: list[int]) -> list[int]:
+        """What a phi of a maximum joins; what a loop starts from is no score."""
+        block = self.ssa.phi_block[phi]
+        loop = self.flow.loops.with_header(block)
+        operands = list(self.ssa.operands[phi])
+        if loop is not None:
+            loops.append(block)
+            _, operands = self.flow.carried(phi, loop)
+        return [self.ssa.resolve(v) for v in operands]
+
+    # Masks ------------------------------------------------------------------------------------
+    def masks(self, score: int) -> list[Mask] | None:
+        """The selections and masked loads that make a score -inf; None if something else may."""
+        work = [(self.ssa.resolve(score), WHOLE)]
+        seen = set(work)
+        out: list[Mask] = []
+        for value, part in work:
+            if len(seen) > _MAX_WALK:
+                break
+            mask, onward = self._mask(value, part)
+            if mask is not None:
+                out.append(mask)
+            elif not onward and self._is_low_itself(value):
+                return None
+            for step in onward:
+                if step not in seen:
+                    seen.add(step)
+                    work.append(step)
+        return out
+
+    def _is_low_itself(self, value: int) -> bool:
+        """True for a number that may be -inf without a mask: a logarithm, a quotient."""
+        number = self._values.number(value, F32)
+        return number is not None and number.ninf and not number.nan
+
+    def _mask(self, value: int, part: int) -> tuple[Mask | None, list[tuple[int, int]]]:
+        """The mask that a value, or a half of one, is under, and what it masks."""
+        ssa = self.ssa
+        if ssa.kind[value] == MERGE:
+            predicate, if_true, if_false = ssa.operands[value]
+            arms = [ssa.resolve(if_true), ssa.resolve(if_false)]
+            mask, onward = self._chosen(predicate, [(a, self._is_lowest(a)) for a in arms], value)
+            return mask, [(v, part) for v in onward]
+        instr = self.reductions.definition(value)
+        if instr is None:
+            return None, []
+        if instr.opcode == "selp":
+            operand = instr.operands[3]
+            chosen = self.flow.operand_values(instr)[3]
+            if len(chosen) != 1:
+                return None, []
+            arms_read = [self._arm(instr, o) for o in instr.operands[1:3]]
+            if isinstance(operand, Negated):
+                arms_read.reverse()
+            mask, onward = self._chosen(chosen[0], arms_read, value)
+            return mask, [(v, part) for v in onward]
+        if instr.opcode not in _PASSING:
+            return None, []
+        return None, [
+            (ssa.resolve(v), at)
+            for v, role, at in self.flow.part_sources(value, part)
+            if role not in (CHOICE, ADDRESS)
+        ]
+
+    def _arm(self, instr: Instr, operand: Operand) -> tuple[int | None, bool]:
+        """An arm of a selection, and whether it is -inf."""
+        value = self.reductions.read(instr, operand)
+        if value is not None:
+            return value, self._is_lowest(value)
+        number = self._values.operand(instr, instr.operands.index(operand), F32)
+        return None, number is not None and number.is_negative_infinity
+
+    def _chosen(
+        self, predicate: int, arms: Iterable[tuple[int | None, bool]], value: int
+    ) -> tuple[Mask | None, list[int]]:
+        (yes, yes_lowest), (no, no_lowest) = arms
+        onward = [v for v, lowest in ((yes, yes_lowest), (no, no_lowest)) if v is not None]
+        if yes_lowest == no_lowest:
+            return None, onward
+        at = self._instrs[self.ssa.instr[value]]
+        kept = no if yes_lowest else yes
+        return Mask(self.ssa.resolve(predicate), no_lowest, at), [] if kept is None else [kept]
+
+    def _is_lowest(self, value: int) -> bool:
+        """True for the constant -inf, or two of them, in the format that its bits are one in."""
+        bits = self.flow.constant(value)
+        if bits is None:
+            return False
+        low, high = bits & 0xFFFF, bits >> 16 & 0xFFFF
+        if self.ssa.register[value].type.endswith("16"):
+            return _is_narrow_lowest(low)
+        single = floats.decode(F32, bits & 0xFFFFFFFF).is_negative_infinity
+        return single or (low == high and _is_narrow_lowest(low))
+
+    # Verdicts ---------------------------------------------------------------------------------
+    def _verdict(self, maximum: Maximum, differences: list[Difference]) -> MaximumVerdict | None:
+        number = self._number(maximum, maximum.value)
+        if number is None or not number.ninf:
+            return None
+        risks = [self._risk(d) for d in differences]
+        risky = [d for d, risk in zip(differences, risks, strict=True) if risk]
+        if not risky and None in risks:
+            at = differences[risks.index(None)].at
+            return MaximumVerdict(maximum, OPEN, "the scores were not followed", at)
+        if not risky:
+            return MaximumVerdict(
+                maximum, PROVED, "a maximum of -inf is replaced before it is subtracted",
+                differences[0].at,
+            )  # fmt: skip
+        at = risky[0].at
+        if maximum.scores is None:
+            return MaximumVerdict(maximum, OPEN, "the maximum has too many operands", at)
+        masks = {}
+        for score in maximum.scores:
+            found = self.masks(score)
+            if found is None:
+                return MaximumVerdict(maximum, OPEN, "a score may be -inf without a mask", at)
+            masks[score] = found
+        if not self._combines(maximum, list(masks.values())):
+            return None
+        if any(self._is_kept(maximum, score, masks[score]) for score in masks):
+            reason = "some lane of the maximum is never masked"
+            return MaximumVerdict(maximum, PROVED, reason, at)
+        loop = self._carrying(maximum)
+        lost = None if loop is None else self._lost(maximum, loop, risky)
+        if lost is not None:
+            return lost
+        first = next((m.at for found in masks.values() for m in found), None)
+        reason = "it was not seen that the masks leave a lane of the maximum"
+        return MaximumVerdict(maximum, OPEN, reason, at, first)
+
+    def _number(self, maximum: Maximum, value: int) -> AbstractFloat | None:
+        """What a maximum or a score of it may be."""
+        form = FORMATS.get(maximum.at.shape.type)
+        return None if form is None else self._values.number(value, form)
+
+    def _risk(self, difference: Difference) -> bool | None:
+        """True if a difference of numbers may be -inf - -inf; None if that is not known."""
+        instr, part = difference.at, difference.part
+        form = _format(instr)
+        if form is None:
+            return None
+        values = self._values
+        operands = [values.operand(instr, at, form, part) for at in range(1, len(instr.operands))]
+        known = [o for o in operands if o is not None]
+        if len(known) < len(operands):
+            return None
+        if instr.opcode == "sub" and not all(o.ninf for o in known):
+            return False
+        if any(o.nan for o in known):
+            return None
+        result = values.number(difference.result, form, part)
+        return None if result is None else result.nan
+
+    def _combines(self, maximum: Maximum, masks: list[list[Mask]]) -> bool:
+        """True for a maximum over lanes, rounds or elements under masks of their own.
+
+        What is masked alike and stays in its lane is padding, whatever becomes of it.
+        """
+        if maximum.loops or maximum.exchanged:
+            return True
+        return len({frozenset(m.predicate for m in found) for found in masks}) > 1
+
+    # Kept -------------------------------------------------------------------------------------
+    def _is_kept(self, maximum: Maximum, score: int, masks: list[Mask]) -> bool:
+        """True if in some lane no mask takes this score away, in the first round of a loop."""
+        number = self._number(maximum, score)
+        if not masks:
+            return number is not None and not number.ninf and not number.nan
+        wanted: set[Conjunct] = set()
+        for mask in masks:
+            needed = self.guards.of_predicate(mask.predicate, mask.kept)
+            if needed is None:
+                return False
+            wanted |= needed
+        known = self._known(self.ssa.cfg.block_of[maximum.at.index])
+        bits = self._combined_bits(maximum)
+        first = frozenset(maximum.loops)
+        return any(
+            all(self._holds(conjunct, known, bits, lane, first) for conjunct in wanted)
+            for lane in (0, 1)
+        )
+
+    def _known(self, block: int) -> Conjunction:
+        """What holds in a block in every round of the loops around it."""
+        known = set(self.guards.of_block(block) or ())
+        loop = self.flow.loops.innermost(block)
+        while loop is not None:
+            known.update(self._invariants(loop, frozenset(known)))
+            loop = loop.parent
+        return frozenset(known)
+
+    def _invariants(self, loop: Loop, known: Conjunction) -> Iterator[Conjunct]:
+        """What the way back to the head of a loop demands, where the first round has it too."""
+        cfg = self.ssa.cfg
+        latches = [p for p in cfg.blocks[loop.header].preds if self.flow.loops.contains(loop, p)]
+        if len(latches) != 1:
+            return
+        condition = cfg.edge_condition(latches[0], loop.header)
+        branch = cfg.terminator(latches[0])
+        predicate = None if branch is None else self.ssa.guard_value(branch)
+        if condition is None or predicate is None:
+            return
+        for conjunct in self.guards.of_predicate(predicate, condition[1]) or ():
+            if conjunct.polynomial is None:
+                continue
+            held = _one_round_before(conjunct.polynomial, loop.header)
+            first = _settled(held, 0, 0, frozenset({loop.header}))
+            if least(first) >= 0 or implies(known, Conjunct(first)):
+                yield Conjunct(held)
+
+    def _combined_bits(self, maximum: Maximum) -> int:
+        """The bits of the thread index over which the maximum is taken."""
+        dependences = Dependences(self.ssa, self._facts.get(UniformityAnalysis), self.reductions)
+        return ANY_INDEX & ~dependences.of(maximum.value)
+
+    def _holds(
+        self, wanted: Conjunct, known: Conjunction, bits: int, lane: int, first: frozenset[int]
+    ) -> bool:
+        """True if a conjunct certainly holds in the lane whose combined bits are all `lane`."""
+        if wanted.polynomial is None:
+            return False
+        goal = _settled(wanted.polynomial, bits, lane, first)
+        if least(goal) >= 0:
+            return True
+        given = frozenset(
+            Conjunct(_settled(c.polynomial, bits, lane, first))
+            for c in known
+            if c.polynomial is not None
+        )
+        return implies(given, Conjunct(goal))
+
+    # Lost -------------------------------------------------------------------------------------
+    def _carrying(self, maximum: Maximum) -> Loop | None:
+        """The loop that carries the maximum."""
+        loops = [self.flow.loops.with_header(header) for header in maximum.loops]
+        return loops[0] if len(loops) == 1 else None
+
+    def _lost(self, maximum: Maximum, loop: Loop, risky: list[Difference]) -> MaximumVerdict | None:
+        """The verdict that a launch masks all of the first round, if one does."""
+        part = self._nonfinite.part
+        for key, chosen in self._turned_off(maximum, loop).items():
+            truths = {mask.predicate: not mask.kept for mask, _ in chosen}
+            # What masks this row masks the others of its tile too.
+            for other in self._carried:
+                if other.loops == maximum.loops:
+                    found = self._turned_off(other, loop).get(key, ())
+                    truths.update({mask.predicate: not mask.kept for mask, _ in found})
+            once = FloatValues(part, Scenario(truths=truths, once=loop.header))
+            made = [d for d in risky if _is_nan(once.word(d.result))]
+            if not once.settled or not made:
+                continue
+            later = FloatValues(part, Scenario(starts=self._after(once, loop)))
+            store = self._reached(later)
+            if store is not None:
+                own = [d for d in made if not self._is_of_maxima(d)] or made
+                mask, bound = chosen[0]
+                reason = f"{bound} may mask the whole first round"
+                return MaximumVerdict(
+                    maximum, REFUTED, reason, own[0].at, mask.at, store, bound
+                )  # fmt: skip
+        return None
+
+    def _turned_off(self, maximum: Maximum, loop: Loop) -> dict[Any, list[tuple[Mask, str]]]:
+        """By a free number: for each score the mask that it turns off, where it does for all."""
+        known = self._off.get(maximum.value)
+        if known is not None:
+            return known
+        demands = list(self._demands(maximum, loop))
+        free: dict[Any, dict[int, tuple[Mask, str]]] = {}
+        scores = maximum.scores or ()
+        for score in scores:
+            for mask in self.masks(score) or ():
+                if self._is_loaded(mask):
+                    free.setdefault("load", {}).setdefault(score, (mask, "a loaded mask"))
+                for atom in self._turning_off(mask, frozenset(maximum.loops), demands):
+                    # Loaded numbers may be chosen each by itself.
+                    key = "load" if atom.kind == "load" else atom
+                    free.setdefault(key, {}).setdefault(score, (mask, _named(atom)))
+        known = self._off[maximum.value] = {
+            key: list(chosen.values())
+            for key, chosen in free.items()
+            if len(chosen) == len(set(scores))
+        }
+        return known
+
+    def _is_loaded(self, mask: Mask) -> bool:
+        """True if loaded zeros turn a mask off."""
+        for conjunct in self.guards.of_predicate(mask.predicate, mask.kept) or ():
+            poly = conjunct.polynomial
+            if poly is None and conjunct.key[0] == "unequal":
+                found = _where_zeros_are_loaded(conjunct.key[1] - conjunct.key[2])
+                if found == 0:
+                    return True
+            elif poly is not None:
+                found = _where_zeros_are_loaded(poly)
+                if found is not None and found < 0:
+                    return True
+        return False
+
+    def _turning_off(
+        self, mask: Mask, first: frozenset[int], demands: list[Polynomial]
+    ) -> Iterator[Atom]:
+        """What a launch may make so large that the mask takes all lanes of the first round away.
+
+        What else the mask compares must be plain indices and sizes, so that nothing hidden grows
+        along.
+        """
+        for conjunct in self.guards.of_predicate(mask.predicate, mask.kept) or ():
+            if conjunct.polynomial is None:
+                continue
+            poly = _settled(conjunct.polynomial, 0, 0, first)
+            for atom in poly.atoms():
+                if atom.kind not in _FREE or poly.coefficient(atom) >= 0 or not _is_wide(atom):
+                    continue
+                plain = all(a is atom or a.kind in _PLAIN for a in poly.atoms())
+                alone = sum(atom.number in m for m in poly.terms) == 1
+                if plain and alone and all(_allows(d, atom, poly) for d in demands):
+                    yield atom
+
+    def _demands(self, maximum: Maximum, loop: Loop) -> Iterator[Polynomial]:
+        """What must hold in the first round, on the way into the second one, and at stores."""
+        cfg = self.ssa.cfg
+        held: set[Conjunct] = set(self.guards.of_block(cfg.block_of[maximum.at.index]) or ())
+        for latch in cfg.blocks[loop.header].preds:
+            condition = cfg.edge_condition(latch, loop.header)
+            branch = cfg.terminator(latch)
+            predicate = None if branch is None else self.ssa.guard_value(branch)
+            if condition is not None and predicate is not None:
+                held.update(self.guards.of_predicate(predicate, condition[1]) or ())
+        for store, _ in self._nonfinite.stores:
+            held.update(self.guards.of_instr(store) or ())
+        for conjunct in sorted(held, key=repr):
+            if conjunct.polynomial is not None:
+                yield _settled(conjunct.polynomial, 0, 0, frozenset(maximum.loops))
+
+    def _after(self, once: FloatValues, loop: Loop) -> dict[int, Word]:
+        """What the phis of a loop hold after the first round."""
+        starts: dict[int, Word] = {}
+        for phi in self.ssa.phis.get(loop.header, ()):
+            _, latch = self.flow.carried(phi, loop)
+            words = [once.word(v) for v in latch]
+            if len(words) == 1 and words[0] is not None:
+                starts[phi] = words[0]
+        return starts
+
+    def _reached(self, later: FloatValues) -> Instr | None:
+        """A store that certainly writes NaN after such a first round."""
+        if not later.settled:
+            return None
+        live = later.live_blocks()
+        for store, written in self._nonfinite.stores:
+            if self.ssa.cfg.block_of[store.index] not in live:
+                continue
+            if any(_is_nan(later.word(v)) for v in written):
+                return store
+        return None
+
+    def _is_of_maxima(self, difference: Difference) -> bool:
+        """True for the difference of an old and a new maximum."""
+        instr = difference.at
+        values = [self.reductions.read(instr, o) for o in instr.operands[1:]]
+        nodes = [self.reductions.node(Node(v, difference.part)) for v in values if v is not None]
+        return all(self._maximum(node.value) is not None for node in nodes)
+
+
+def _is_maximum(instr: Instr) -> bool:
+    """True for a maximum of floating-point numbers."""
+    if instr.opcode == "redux":
+        return instr.shape.has("max") and instr.shape.type in FORMATS
+    return instr.opcode == "max" and instr.shape.type in FORMATS
+
+
+def _format(instr: Instr) -> Format | None:
+    """The format that an instruction computes in, also in halves."""
+    return FORMATS.get(instr.shape.type.removesuffix("x2"))
+
+
+def _exchanges(instr: Instr) -> bool:
+    """True for what brings a number from another lane or warp."""
+    return instr.opcode in ("shfl", "redux") or instr.shape.space == "shared"
+
+
+def _is_narrow_lowest(bits: int) -> bool:
+    return any(floats.decode(form, bits).is_negative_infinity for form in (F16, BF16))
+
+
+def _is_nan(word: Word | None) -> bool:
+    return word is not None and nonfinite(word) == "nan"
+
+
+def _is_wide(atom: Atom) -> bool:
+    """True if an atom may be as large as any index of a tile."""
+    return atom.high >= 1 << 30
+
+
+def _where_zeros_are_loaded(poly: Polynomial) -> int | None:
+    """What an integer is where all loads give 0; None if it is made of something else too, or of
+    no load."""
+    total, loads = 0, 0
+    for monomial, coefficient in poly.terms.items():
+        parts = [poly.table.atoms[n] for n in monomial]
+        if any(a.kind == "load" for a in parts):
+            loads += 1
+        elif len(parts) == 1 and parts[0].kind == "select":
+            arms = [p for p in parts[0].data if isinstance(p, Polynomial)]
+            found = {p.constant if p.is_constant else _where_zeros_are_loaded(p) for p in arms}
+            value = found.pop() if len(found) == 1 else None
+            if value is None or all(p.is_constant for p in arms):
+                return None
+            loads += 1
+            total += coefficient * value
+        elif parts:
+            return None
+        else:
+            total += coefficient
+    return total if loads else None
+
+
+def _allows(demand: Polynomial, atom: Atom, mask: Polynomial) -> bool:
+    """True if a demand can be met however large an atom is: by a size that is larger still."""
+    if not _lowers(demand, atom):
+        return True
+    if any(atom in _inner(a) for a in demand.atoms()):
+        return False
+    sizes = [a for a in demand.atoms() if a.kind == "param" and demand.coefficient(a) > 0]
+    return any(mask.coefficient(size) <= 0 and size is not atom for size in sizes)
+
+
+def _lowers(poly: Polynomial, atom: Atom) -> bool:
+    """True if a polynomial may get smaller while an atom grows."""
+    for monomial, coefficient in poly.terms.items():
+        for number in monomial:
+            part = poly.table.atoms[number]
+            if part is atom:
+                if coefficient < 0:
+                    return True
+            elif part.kind in ("min", "max"):
+                inner = [p if coefficient > 0 else -p for p in part.data]
+                if any(_lowers(p, atom) for p in inner):
+                    return True
+            elif atom in _inner(part):
+                return True
+    return False
+
+
+def _inner(atom: Atom) -> set[Atom]:
+    """The atoms that an atom is made of."""
+    found: set[Atom] = set()
+    work = [p for p in atom.data if isinstance(p, Polynomial)]
+    while work:
+        for part in work.pop().atoms():
+            if part not in found:
+                found.add(part)
+                work += [p for p in part.data if isinstance(p, Polynomial)]
+    return found
+
+
+def _named(atom: Atom) -> str:
+    return {"param": f"`{atom}`", "ctaid": "a large program id"}.get(atom.kind, "a loaded number")
+
+
+def _one_round_before(poly: Polynomial, header: int) -> Polynomial:
+    """A polynomial with the iteration number K of a loop replaced by K - 1."""
+    atoms = poly.table.atoms
+    terms = dict(poly.terms)
+    for monomial, coefficient in poly.terms.items():
+        rounds = [n for n in monomial if atoms[n].kind == "index" and atoms[n].data[0] == header]
+        if len(rounds) > 1:
+            # What a square demands is not carried over.
+            return Polynomial(poly.table, {(): -1})
+        if rounds:
+            rest = tuple(n for n in monomial if n != rounds[0])
+            terms[rest] = terms.get(rest, 0) - coefficient
+    return Polynomial(poly.table, {m: c for m, c in terms.items() if c})
+
+
+def _settled(poly: Polynomial, bits: int, lane: int, first: frozenset[int]) -> Polynomial:
+    """A polynomial with the combined bits of the thread index set, in the first rounds of loops."""
+    atoms = poly.table.atoms
+    terms: dict[tuple[int, ...], int] = {}
+    for monomial, coefficient in poly.terms.items():
+        kept = []
+        factor = 1
+        for number in monomial:
+            value = _fixed(atoms[number], bits, lane, first)
+            if value is None:
+                kept.append(number)
+            else:
+                factor *= value
+        if factor:
+            key = tuple(kept)
+            terms[key] = terms.get(key, 0) + coefficient * factor
+    return Polynomial(poly.table, {m: c for m, c in terms.items() if c})
+
+
+def _fixed(atom: Atom, bits: int, lane: int, first: frozenset[int]) -> int | None:
+    """The value of an atom in that lane and round; None if it has none."""
+    if atom.kind == "bit" and atom.data[0] == "x" and bits >> atom.data[1] & 1:
+        return lane
+    return 0 if atom.kind == "index" and atom.data[0] in first else None
+
+
+class MaskedMaximaAnalysis(Analysis[MaskedMaxima]):
+    """Maxima of masked scores as facts of a function."""
+
+    name: ClassVar[str] = "masked-maxima"
+    requires: ClassVar[tuple[type[Analysis[Any]], ...]] = (
+        GuardsAnalysis,
+        ReductionsAnalysis,
+        NonfiniteAnalysis,
+        PostDominatorsAnalysis,
+    )
+
+    def run(self, facts: Facts) -> MaskedMaxima:
+        """Judge every maximum that exponentials are relative to."""
+        return MaskedMaxima(facts)
+
+
+__all__ = [
+    "OPEN", "PROVED", "REFUTED", "Mask", "MaskedMaxima", "MaskedMaximaAnalysis", "MaximumVerdict",
+]  # fmt: skip
