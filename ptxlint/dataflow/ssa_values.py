@@ -8,7 +8,7 @@ from typing import Final
 
 from ptxlint.cfg.graph import Cfg
 from ptxlint.ir.instruction import Instr, Shape
-from ptxlint.ir.operand import Atom, Register
+from ptxlint.ir.operand import Atom, Register, Vector
 from ptxlint.ir.pattern import fold
 from ptxlint.ir.types import BITS
 
@@ -217,9 +217,40 @@ def copied(ssa: Ssa, value: int) -> int:
     if instr.shape.opcode != "mov":
         return -1
     source = _moved(instr)
+    if source is None:
+        return _unpacked(ssa, instr, value)
     if type(source) is not Register or _width(source) != _width(ssa.register[value]):
         return -1
     return ssa.operands[value][-1]
+
+
+def _unpacked(ssa: Ssa, instr: Instr, value: int) -> int:
+    """What `mov {a, b}, r` takes out again as it was put in by `mov r, {x, y}`, -1 if it is not."""
+    if not _is_unpacking(instr) or len(ssa.operands[value]) != 1:
+        return -1
+    packed = ssa.operands[value][0]
+    if ssa.kind[packed] != RESULT:
+        return -1
+    packing = ssa.cfg.function.instrs[ssa.instr[packed]]
+    if packing.shape.opcode != "mov" or packing.shape.guard or len(packing.operands) != 2:
+        return -1
+    parts, target = packing.operands[1], instr.operands[0]
+    if not isinstance(parts, Vector) or not isinstance(target, Vector):
+        return -1
+    registers = [e for e in parts.elements if isinstance(e, Register)]
+    taken = target.elements.index(ssa.register[value])
+    counts = {len(registers), len(parts.elements), len(target.elements), len(ssa.operands[packed])}
+    if len(counts) != 1:
+        return -1
+    widths = {_width(r) for r in registers} | {_width(ssa.register[value])}
+    return ssa.operands[packed][taken] if len(widths) == 1 else -1
+
+
+def _is_unpacking(instr: Instr) -> bool:
+    shape = instr.shape
+    return (
+        len(instr.operands) == 2 and shape.guard == "" and isinstance(instr.operands[1], Register)
+    )
 
 
 def _constant_predicate(ssa: Ssa, predicate: int) -> bool | None:

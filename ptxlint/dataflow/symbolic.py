@@ -34,6 +34,7 @@ from ptxlint.ir.operand import (
     Register,
     SpecialRegister,
     Symbol,
+    Vector,
 )
 from ptxlint.ir.pattern import fold
 from ptxlint.ir.types import BITS
@@ -562,7 +563,8 @@ def _extreme(symbolic: Symbolic, instr: Instr, value: int, of: _Of) -> Polynomia
 
 
 def _copy(symbolic: Symbolic, instr: Instr, value: int, of: _Of) -> Polynomial | None:
-    if len(instr.operands) != 2:
+    if len(instr.operands) != 2 or isinstance(instr.operands[0], Vector):
+        # What is unpacked is a part of what is read.
         return None
     return symbolic._operand(instr, instr.operands[1], of)
 
