@@ -6,6 +6,7 @@ once per function, its requirements first, and times it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar, cast
 
@@ -78,10 +79,44 @@ class SourceWords:
 NO_WORDS: Final = SourceWords()
 
 
+class Budget:
+    """Steps that an analysis may take in one function.
+
+    They are counted, not timed, so that verdicts are the same on every machine. An analysis that
+    has spent its budget answers that it does not know.
+    """
+
+    __slots__ = ("left", "limit")
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.left = limit
+
+    @property
+    def spent(self) -> bool:
+        """True once there are no steps left."""
+        return self.left <= 0
+
+    @property
+    def reason(self) -> str:
+        """Why something is open."""
+        return f"the work budget of {self.limit:,} steps is spent"
+
+
 class Facts:
     """All that is known about one function; the one argument that rules get besides it."""
 
-    __slots__ = ("_results", "arch", "function", "metadata", "module", "seconds", "words")
+    __slots__ = (
+        "_results",
+        "arch",
+        "budgets",
+        "effort",
+        "function",
+        "metadata",
+        "module",
+        "seconds",
+        "words",
+    )
 
     def __init__(
         self,
@@ -90,6 +125,7 @@ class Facts:
         arch: Arch | None = None,
         metadata: KernelMetadata | None = None,
         words: SourceWords = NO_WORDS,
+        effort: float = 1.0,
     ) -> None:
         self.module = module
         self.function = function
@@ -99,6 +135,10 @@ class Facts:
         self.words = words
         """What the source calls things. The engine puts parameters' names into all that a rule
         says; ask for `mask`."""
+        self.effort = effort
+        """What the budgets are multiplied with."""
+        self.budgets: dict[str, Budget] = {}
+        """The budgets of the analyses that have one, by name."""
         self.seconds: dict[str, float] = {}
         """Wall time of each analysis by name, its requirements excluded."""
         self._results: dict[type[Analysis[Any]], Any] = {}
@@ -113,6 +153,26 @@ class Facts:
             results[analysis] = analysis().run(self)
             self.seconds[analysis.name] = perf_counter() - start
         return cast(R, results[analysis])
+
+    def budget(self, name: str, start: int, per_instruction: int) -> Budget:
+        """A new budget of an analysis: so many steps, and some for each instruction."""
+        limit = int((start + per_instruction * len(self.function.instrs)) * self.effort)
+        found = self.budgets[name] = Budget(max(1, limit))
+        return found
+
+    def spent(self, analyses: Iterable[type[Analysis[Any]]]) -> Budget | None:
+        """A budget that one of these analyses, or one that they rest on, has spent."""
+        work = list(analyses)
+        seen = set(work)
+        for analysis in work:
+            budget = self.budgets.get(analysis.name)
+            if budget is not None and budget.spent:
+                return budget
+            for needed in analysis.requires:
+                if needed not in seen:
+                    seen.add(needed)
+                    work.append(needed)
+        return None
 
     def forget(self) -> None:
         """Drop all results. They refer to this object, and would else wait for the collector."""

@@ -39,6 +39,13 @@ from ptxlint.config import FORMATS, Config, ConfigError, find_config, load_confi
 @click.option(
     "-v", "--obligations", is_flag=True, help="List all verdicts: what is proved, refuted and open."
 )
+@click.option(
+    "--budget",
+    type=click.FloatRange(0, 1e6, min_open=True),
+    default=1.0,
+    metavar="FACTOR",
+    help="Multiply the steps that analyses may take before they leave a verdict open.",
+)
 @click.option("--statistics", is_flag=True, help="Count findings by rule and time each stage.")
 @click.option(
     "--parser",
@@ -59,6 +66,7 @@ def command(
     jobs: int,
     exit_zero: bool,
     obligations: bool,
+    budget: float,
     statistics: bool,
     parser: str,
     config_path: str | None,
@@ -92,6 +100,7 @@ def command(
             parser=parser,
             statistics=statistics,
             evidence=obligations or chosen == "json",
+            budget=budget,
             progress=progress,
         )
     except SelectionError as error:

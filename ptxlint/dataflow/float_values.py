@@ -46,7 +46,7 @@ from ptxlint.dataflow.shared_provenance import (
 from ptxlint.dataflow.ssa_values import MERGE, PHI, RESULT, UNDEFINED
 from ptxlint.dataflow.uniformity import UniformityAnalysis
 from ptxlint.dataflow.value_flow import ValueFlow, ValueFlowAnalysis
-from ptxlint.facts import Facts
+from ptxlint.facts import Budget, Facts
 from ptxlint.ir.instruction import Instr
 from ptxlint.ir.opcodes import memory_of
 from ptxlint.ir.operand import Address, Immediate, Negated, Operand, Register, Vector
@@ -308,7 +308,7 @@ class _Arithmetic(Evaluator):
     def __init__(self, part: FloatSlice) -> None:
         super().__init__(
             part.ssa, part.guards, part.facts.get(UniformityAnalysis), part.reductions,
-            Hypothesis(None, ALWAYS, 0), [1 << 60],
+            Hypothesis(None, ALWAYS, 0), Budget(1 << 60),
         )  # fmt: skip
         self.words: dict[int, Found] = self._memo
 

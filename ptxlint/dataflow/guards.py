@@ -41,6 +41,9 @@ Conjunction: TypeAlias = frozenset[Conjunct]
 ALWAYS: Final[Conjunction] = frozenset()
 """The guard that always holds. One that never holds is None."""
 
+_MOST: Final = 64
+"""Conjuncts that are kept apart; more are one condition that nothing is known of."""
+
 _FLIPPED: Final = {
     "lt": "ge", "ge": "lt", "le": "gt", "gt": "le", "eq": "ne", "ne": "eq",
     "lo": "hs", "hs": "lo", "ls": "hi", "hi": "ls",
@@ -76,7 +79,11 @@ class Guards:
         for current in reversed(chain):
             parent = self._dominators.idom[current]
             above = self._blocks.get(parent, ALWAYS) if parent != current else ALWAYS
-            self._blocks[current] = both(above, self._entering(current))
+            entering = self._entering(current)
+            guard = both(above, entering)
+            if guard is not None and entering is not None and len(guard) > _MOST:
+                guard = entering | {Conjunct(None, ("path", current))}
+            self._blocks[current] = guard
         return self._blocks[block]
 
     def own(self, instr: Instr) -> Conjunction | None:
@@ -108,7 +115,8 @@ class Guards:
         self._predicates[key] = unknown
         if depth > 0:
             found = self._decide(root, holds, depth - 1)
-            self._predicates[key] = unknown if found is _UNKNOWN else found
+            if found is not _UNKNOWN and (found is None or len(found) <= _MOST):
+                self._predicates[key] = found
         return self._predicates[key]
 
     def _decide(self, root: int, holds: bool, depth: int) -> Any:

@@ -117,15 +117,14 @@ class LoadVerdict(NamedTuple):
 class Padding:
     """The masked loads of a function that reach a reduction, with their verdicts."""
 
-    def __init__(self, facts: Facts, budget: int | None = None) -> None:
+    def __init__(self, facts: Facts) -> None:
         self._facts = facts
         self.ssa: Ssa = facts.get(SsaAnalysis)
         self.guards: Guards = facts.get(GuardsAnalysis)
         self.uniformity: Uniformity = facts.get(UniformityAnalysis)
         self.reductions: Reductions = facts.get(ReductionsAnalysis)
-        default = 50_000 + _BUDGET_PER_INSTRUCTION * len(facts.function.instrs)
         self._joins: Joins = facts.get(JoinsAnalysis)
-        self.steps = [default if budget is None else budget]
+        self.steps = facts.budget(PaddingAnalysis.name, 50_000, _BUDGET_PER_INSTRUCTION)
         """Steps that are left, shared with the evaluators."""
         self.sites: list[Site] = []
         self.verdicts: list[LoadVerdict] = []
@@ -227,12 +226,12 @@ class Padding:
         marks = {site.value: 1 << at for at, site in enumerate(self.sites) if site.value >= 0}
         work = list(marks)
         waiting = set(work)
-        while work and self.steps[0] > 0:
+        while work and self.steps.left > 0:
             value = work.pop()
             waiting.discard(value)
             mark = marks[value]
             for target in self._behind(value):
-                self.steps[0] -= 1
+                self.steps.left -= 1
                 if mark & ~marks.get(target, 0):
                     marks[target] = marks.get(target, 0) | mark
                     if target not in waiting:
@@ -341,8 +340,8 @@ class Padding:
         if worst.status == OPEN:
             worst = self._explained(worst, found)
             found.insert(0, worst)
-        if self.steps[0] <= 0 and worst.status == PROVED:
-            worst = worst._replace(status=OPEN, reason="the work budget was spent")
+        if self.steps.left <= 0 and worst.status == PROVED:
+            worst = worst._replace(status=OPEN, reason=self.steps.reason)
             found.append(worst)
         return LoadVerdict(tuple(group), worst.status, worst.reason, tuple(found), fill)
 

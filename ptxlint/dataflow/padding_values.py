@@ -33,6 +33,7 @@ from ptxlint.dataflow.polynomial import Polynomial
 from ptxlint.dataflow.reductions import WHOLE, Node, Reductions, narrow_type
 from ptxlint.dataflow.ssa_values import MERGE, PHI, RESULT, Ssa
 from ptxlint.dataflow.uniformity import Uniformity
+from ptxlint.facts import Budget
 from ptxlint.ir.instruction import Instr
 from ptxlint.ir.operand import Immediate, Operand, Register, Vector
 from ptxlint.ir.pattern import fold
@@ -432,7 +433,7 @@ class Evaluator:
         uniformity: Uniformity,
         reductions: Reductions,
         hypothesis: Hypothesis,
-        steps: list[int],
+        steps: Budget,
         samples: Callable[[int], float] | None = None,
         data: Data = DATA,
         shared_is_finite: bool = False,
@@ -503,8 +504,8 @@ class Evaluator:
             if current in memo:
                 stack.pop()
                 continue
-            self._steps[0] -= 1
-            if self._steps[0] <= 0 or len(stack) > 50_000:
+            self._steps.left -= 1
+            if self._steps.left <= 0 or len(stack) > 50_000:
                 return Found(UNKNOWN, _EVERYWHERE)
             needed = [v for v in self._needs(current) if v not in memo]
             if needed:

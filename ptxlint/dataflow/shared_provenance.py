@@ -63,7 +63,6 @@ NOT_WRITTEN: Final = "not all that is read was written before"
 NOT_LINEAR: Final = "what threads read is not linear in the bits of their index"
 NOT_A_LOAD: Final = "it is no load from shared memory that is followed"
 NOT_FOLLOWED: Final = "the shape of the matrix is not one that is followed"
-SPENT: Final = "the work budget was spent"
 
 
 class Payload(NamedTuple):
@@ -239,15 +238,14 @@ class _Reader(NamedTuple):
 class SharedProvenance:
     """Answers for the loads of one function, worked out when asked for."""
 
-    def __init__(self, facts: Facts, budget: int | None = None) -> None:
+    def __init__(self, facts: Facts) -> None:
         self._facts = facts
         self._ssa: Ssa = facts.get(SsaAnalysis)
         self._uniformity: Uniformity = facts.get(UniformityAnalysis)
         self._instrs = facts.function.instrs
         self.width = lane_width(facts)
         """How many bits a thread index has, None if that is not known."""
-        default = 20_000 + BUDGET_PER_INSTRUCTION * len(self._instrs)
-        self.steps = default if budget is None else budget
+        self.budget = facts.budget(SharedProvenanceAnalysis.name, 20_000, BUDGET_PER_INSTRUCTION)
         self._found: dict[int, tuple[Loaded, ...]] = {}
         self._why: dict[int, str] = {}
         self._matrices: dict[tuple[int, int], Matrix] = {}
@@ -287,7 +285,7 @@ class SharedProvenance:
     def _setting(self, width: int) -> _Setting:
         if self._set is None:
             self._set = _Setting(self._facts, self._ssa, self._uniformity, width)
-            self.steps -= self._set.graph.steps
+            self.budget.left -= self._set.graph.steps
         return self._set
 
     def why(self, instr: Instr) -> str:
@@ -524,8 +522,8 @@ class _Search:
     def _in_node(self, node: int) -> tuple[int, list[list[Movement | None]]] | None:
         """Bits of a part and, by register, the movement of each part; None if nothing is known."""
         setting = self._set
-        if self._owner.steps <= 0:
-            self._note(SPENT)
+        if self._owner.budget.spent:
+            self._note(self._owner.budget.reason)
             return None
         number = setting.graph.state_of[node]
         reader = self._reader(number)
@@ -588,7 +586,7 @@ class _Search:
                     break
                 if 0 <= end <= event.index:
                     continue
-                owner.steps -= 1
+                owner.budget.left -= 1
                 write = setting.write(event, number)
                 if write.trouble:
                     self._note(write.trouble)
@@ -602,8 +600,8 @@ class _Search:
                     claims[event.index, number] = _Claim(write, met | (old.cells if old else 0))
             if not left:
                 continue
-            if owner.steps <= 0:
-                self._note(SPENT)
+            if owner.budget.spent:
+                self._note(owner.budget.reason)
                 return [], wanted
             if graph.blocks[current] == setting.ssa.cfg.entry:
                 self._note(NOT_WRITTEN)
@@ -631,7 +629,7 @@ class _Search:
                 word = moved(chunk.word, offset)
                 known = lost and cells_of(word, grain, reader.lanes) << word.add & lost
                 sources = None if known else table.find(word, reader.lanes)
-                self._owner.steps -= 1 + len(sources or ())
+                self._owner.budget.left -= 1 + len(sources or ())
                 if not sources or len(sources) > _MAX_PASSAGES:
                     self._note(NOT_LINEAR)
                     continue

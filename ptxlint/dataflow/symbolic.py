@@ -76,7 +76,7 @@ class Symbolic:
         self.table = AtomTable()
         self.wraps: dict[int, set[Wrap]] = {}
         """By instruction: what it reads or computes that is not certain to fit its word."""
-        self.steps = 20_000 + BUDGET_PER_INSTRUCTION * len(facts.function.instrs)
+        self.budget = facts.budget(SymbolicAnalysis.name, 20_000, BUDGET_PER_INSTRUCTION)
         self._instrs = facts.function.instrs
         self._geometry = _thread_extents(facts)
         self._known: dict[int, Polynomial] = {}
@@ -86,7 +86,7 @@ class Symbolic:
     @property
     def exhausted(self) -> bool:
         """True once the budget is spent: values asked for since then are opaque."""
-        return self.steps <= 0
+        return self.budget.spent
 
     def of(self, value: int) -> Polynomial:
         """The polynomial of an SSA value. Never fails: what is not understood is opaque."""
@@ -113,8 +113,8 @@ class Symbolic:
             if value in known:
                 stack.pop()
                 continue
-            self.steps -= 1
-            if self.steps <= 0:
+            self.budget.left -= 1
+            if self.budget.left <= 0:
                 known[value] = self._opaque(value)
                 continue
             missing = [v for v in self._needs(value, known) if v not in known]
@@ -158,7 +158,7 @@ class Symbolic:
     def _trim(self, value: int, poly: Polynomial | None) -> Polynomial:
         if poly is None or len(poly.terms) > MAX_TERMS:
             return self._opaque(value)
-        self.steps -= len(poly.terms) >> 2
+        self.budget.left -= len(poly.terms) >> 2
         large = self.table.largest > MAX_INNER
         atoms = self.table.atoms
         for monomial, coefficient in poly.terms.items():
@@ -436,7 +436,7 @@ def _factors(symbolic: Symbolic, instr: Instr, operands: list[Polynomial]) -> in
 def _is_small(symbolic: Symbolic, a: Polynomial, b: Polynomial) -> bool:
     """True if a product has few enough terms to be worked out, which is paid for in steps."""
     terms = len(a.terms) * len(b.terms)
-    symbolic.steps -= min(terms, _MAX_PRODUCT) >> 2
+    symbolic.budget.left -= min(terms, _MAX_PRODUCT) >> 2
     return terms <= _MAX_PRODUCT
 
 

@@ -184,7 +184,8 @@ class FileCheck:
                 self.kernels.append(summarise(function, module.arch, self.path, line, beside))
                 self._unreferenced(function, places)
             words = KernelWords(module, function, checker.reader)
-            facts = Facts(module, function, arch, beside, words)
+            effort = self.checker.options.budget
+            facts = Facts(module, function, arch, beside, words, effort)
             if known:
                 self._check_function(function, facts, places)
                 facts.forget()
@@ -301,17 +302,24 @@ class FileCheck:
             if status not in _STATUSES:
                 raise ValueError(f"status {status!r} is none of {', '.join(sorted(_STATUSES))}")
         place = places.of(verdict.at) if verdict.at is not None else places.of_function(function)
+        given, reason = verdict.status, verdict.reason
+        spent = facts.spent(rule.needs) if given != "refuted" else None
+        if spent is not None and given == "proved":
+            # What was given up may be what a proof has to look at.
+            given, reason = "open", spent.reason
+        elif spent is not None and spent.reason not in reason:
+            reason = f"{reason}; {spent.reason}"
         self.obligations.append(
             Obligation(
                 rule.family,
                 function.name,
-                verdict.status,  # type: ignore[arg-type]
-                translate(verdict.reason),
+                given,  # type: ignore[arg-type]
+                translate(reason),
                 rule.id,
                 self.arch,
                 place,
                 {translate(name): values for name, values in verdict.suggest.items()},
-                verdict.assumes,
+                verdict.assumes if given == verdict.status else (),
                 tuple(
                     Evidence(
                         part.status,  # type: ignore[arg-type]

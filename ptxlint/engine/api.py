@@ -29,6 +29,7 @@ def check(
     parser: str = "memo",
     statistics: bool = False,
     evidence: bool = True,
+    budget: float = 1.0,
     progress: Progress | None = None,
 ) -> Report:
     """Check PTX and return all findings, verdicts and counts.
@@ -37,7 +38,8 @@ def check(
     PTX itself, or several of these. `select`, `ignore` and `arch` are words or comma-separated
     lists and take precedence over `config`, which is a `Config`, the path of a `pyproject.toml`,
     or None for none: no file is looked for. `jobs` is the number of processes, 0 for one per CPU.
-    Without `evidence` verdicts do not list what they rest on, which saves time.
+    Without `evidence` verdicts do not list what they rest on, which saves time. Each analysis may
+    take a number of steps that grows with the kernel; `budget` multiplies it.
 
     Whatever is wrong with an input is a finding (`PARSE`, `INPUT`, `INTERNAL`), never an
     exception. Raises `ConfigError`, `SelectionError` or `TargetNameError` for bad settings.
@@ -46,6 +48,8 @@ def check(
         raise ValueError(f"parser {parser!r} is neither 'memo' nor 'lark'")
     if jobs < 0:
         raise ValueError(f"jobs is {jobs}; give a number of processes, or 0 for one per CPU")
+    if not 0 < budget < 1e9:
+        raise ValueError(f"budget is {budget}; give a factor greater than 0")
     settings = _settings(config)
     options = Options(
         words(select) or settings.select,
@@ -56,6 +60,7 @@ def check(
         parser,
         statistics,
         evidence,
+        budget,
     )
     return run(inputs(source), options, jobs, progress)
 

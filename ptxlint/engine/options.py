@@ -23,3 +23,5 @@ class Options(NamedTuple):
     statistics: bool = False
     evidence: bool = True
     """Keep what verdicts rest on; putting it into words takes time."""
+    budget: float = 1.0
+    """What the work budgets of the analyses are multiplied with."""

@@ -29,7 +29,7 @@ from ptxlint.dataflow.ssa_values import MERGE, RESULT, Ssa
 from ptxlint.dataflow.symbolic import Symbolic, SymbolicAnalysis
 from ptxlint.dataflow.uniformity import UniformityAnalysis
 from ptxlint.engine.said import Said
-from ptxlint.facts import Facts
+from ptxlint.facts import Budget, Facts
 from ptxlint.ir.instruction import Instr
 from ptxlint.ir.types import BITS
 from ptxlint.rulekit import Hit
@@ -69,7 +69,7 @@ class FactsView:
         self._uniformity = facts.get(UniformityAnalysis)
         self._pressure = facts.get(PressureAnalysis)
         self._words = IndexText(self._ssa)
-        self._steps = [_STEPS]
+        self._steps = Budget(_STEPS)
         self._plain = self._evaluator(Hypothesis(None, ALWAYS, 0))
         self.masks = self._find_masks()
         self._hidden = [(mask, *self._under(mask)) for mask in self.masks]

@@ -348,9 +348,12 @@ def test_a_spent_budget_proves_nothing() -> None:
     module = parse(START + load("0") + tree("add", "%r3", 4) + "ret;\n}\n", "k.ptx")
     (function,) = module.functions
     facts = Facts(module, function)
-    for budget in range(0, 60, 3):
-        found = Padding(facts, budget=budget)
-        assert found.steps[0] > 0 or "proved" not in [v.status for v in found.verdicts]
+    size = 50_000 + 400 * len(function.instrs)
+    for steps in range(0, 60, 3):
+        facts.effort = steps / size
+        found = Padding(facts)
+        assert not found.steps.spent or "proved" not in [v.status for v in found.verdicts]
+    facts.effort = 1.0
     assert [v.status for v in Padding(facts).verdicts] == ["proved"]
 
 

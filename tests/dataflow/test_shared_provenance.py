@@ -346,9 +346,10 @@ def test_blocks_of_other_sizes_are_not_followed() -> None:
 
 def test_the_work_is_bounded() -> None:
     facts, _ = small(STORE + LOAD)
-    found = SharedProvenance(facts, budget=0)
+    facts.effort = 0.0
+    found = SharedProvenance(facts)
     assert found.of(last_load(facts)) == ()
-    assert found.why(last_load(facts)) == shared_provenance.SPENT
+    assert found.why(last_load(facts)) == "the work budget of 1 steps is spent"
 
 
 @pytest.mark.parametrize("name", ["sm_80/matmul_dot_tf32", "sm_80/flash_bwd_dq", "sm_80/histogram"])
