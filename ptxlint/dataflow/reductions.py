@@ -160,6 +160,7 @@ class Reductions:
         self.selections = Selections(self.ssa, self.origin, self._stored_values)
         self._partial: set[Node] = set()
         """Values of scans, each made of a part of the lanes."""
+        self._inputs: set[Node] = set()
         self.contractions = [i for i in self._reachable() if i.opcode in _CONTRACTIONS]
         self._find_steps()
         self.all: list[Reduction] = []
@@ -188,6 +189,10 @@ class Reductions:
             return None
         uses = self.ssa.use_values[instr.index]
         return self.ssa.resolve(uses[instr.uses.index(operand)])
+
+    def depends(self, value: int) -> int:
+        """The bits of the thread index on which a value may depend."""
+        return self._uniformity.dependence(value) & (LANE | WARP_BITS)
 
     def is_uniform(self, value: int) -> bool:
         """True if all threads of a CTA hold the same."""
@@ -465,6 +470,7 @@ class Reductions:
         roots = {node: step.combine.index for node, step in self._steps.items()}
         if self._partial:
             self._find_partial(roots)
+            self._find_inputs()
         consumed: set[Node] = set()
         for node in sorted(roots, key=lambda n: (-roots[n], n.part)):
             if node not in consumed:
@@ -547,6 +553,10 @@ class Reductions:
                     found.append(self.ssa.def_values[reader.index][0])
             for result in found:
                 node = Node(self.ssa.resolve(result))
+                step = self._steps.get(node)
+                if step is not None and not step.partial:
+                    # What is summed up behind a scan takes in the lanes that hold padding.
+                    continue
                 if node not in self._partial:
                     self._partial.add(node)
                     work.append(node.value)
@@ -559,9 +569,48 @@ class Reductions:
         if reader.guard is not None or len(reader.defs) != 1:
             return False
         if reader.opcode == "selp":
-            predicate = self.read(reader, reader.operands[3])
-            return predicate is not None and self.selections.is_of_index(predicate)
+            # With a constant it is a mask, behind which padding is something else.
+            read = [self.read(reader, o) for o in reader.operands[1:]]
+            if None in read or any(
+                self.constant(reader, o) is not None for o in reader.operands[1:3]
+            ):
+                return False
+            return self.selections.is_of_index(read[2] or 0)
         return reader.opcode == "shfl" or operator_of(reader) == operator
+
+    def _find_inputs(self) -> None:
+        """Where one scan takes in what another one gave: its lanes hold padding by then.
+
+        The steps of one scan reach further from one to the next.
+        """
+        for step in list(self._steps.values()):
+            if not step.partial:
+                continue
+            reach = fold(step.exchange.operands[2]) or 0
+            work, seen = [step.source], {step.source}
+            while work:
+                value = work.pop()
+                node = Node(value)
+                inner = self._steps.get(node)
+                if inner is not None and inner.partial:
+                    if (fold(inner.exchange.operands[2]) or 0) >= reach:
+                        self._inputs.add(Node(step.source))
+                        break
+                    continue
+                if node not in self._partial:
+                    continue
+                made = self.definition(value)
+                operands = self.ssa.operands[value]
+                if made is not None and made.opcode == "ld":
+                    operands = tuple(self._stored_values(value))
+                for operand in map(self.ssa.resolve, operands):
+                    if operand not in seen:
+                        seen.add(operand)
+                        work.append(operand)
+
+    def is_input(self, node: Node) -> bool:
+        """True for a value of one scan that goes into another."""
+        return node in self._inputs
 
     def _handed(self) -> dict[int, list[int]]:
         """By value stored to shared memory: what is loaded behind the next barrier."""
@@ -719,11 +768,13 @@ class _Tree:
         self._mode = ""
         """What the nodes below are: `bits` that are counted, predicates of which `all` or `any`
         hold, or plain numbers."""
+        self._is_scan = False
         self.partial = False
         self.chosen = False
 
     def grow(self, root: Node) -> None:
         """Follow every node down to the leaves."""
+        self._is_scan = self._owner.is_partial(root)
         work: list[_Place] = [_Place(root, True)]
         while work:
             place = work.pop()
@@ -777,6 +828,8 @@ class _Tree:
     def _children(self, node: Node, is_root: bool) -> list[tuple[Node, bool]] | None:
         """The nodes that this one combines (and whether they are initial values); None: a leaf."""
         owner, value = self._owner, node.value
+        if owner.is_partial(node) and (not self._is_scan or owner.is_input(node)):
+            return None
         step = owner.step_at(node)
         if step is not None and step.operator == self.operator:
             return self._exchange(step, node)
@@ -989,6 +1042,8 @@ class _Tree:
         found = [Node(v, part) for v in values if v is not None]
         # A constant for all lanes next to a lane's own value is part of what each lane puts in.
         mixed = len(found) < len(values) or any(owner.is_uniform(n.value) for n in found)
+        # In a scan each element takes in what others hold, and nothing combines them again.
+        mixed = mixed or (not self._is_scan and self._are_apart(found))
         if not found or (mixed and not owner.is_uniform(owner.ssa.def_values[instr.index][0])):
             return None
         self.instrs.add(instr.index)
@@ -1000,6 +1055,15 @@ class _Tree:
             result = self._ssa.def_values[instr.index][0]
             self._add(Node(result, part), instr)
         return [(n, False) for n in found]
+
+    def _are_apart(self, nodes: list[Node]) -> bool:
+        """True if lanes that are combined further up share one of the values and not another.
+
+        Then what each lane puts in is the two together.
+        """
+        above = self._lanes | (WARP_BITS if self._handed else 0)
+        depends = [self._owner.depends(n.value) & above for n in nodes]
+        return any(d != depends[0] for d in depends)
 
 
 def operator_of(instr: Instr) -> str | None:

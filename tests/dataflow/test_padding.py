@@ -187,6 +187,21 @@ CASES = {
         load("0") + "ld.global.b32 %r4, [%d1+4096];\nlg2.approx.f32 %r4, %r4;\n"
         "xor.b32 %r5, %r1, 3;\nshfl.sync.idx.b32 %r4, %r4, %r5, 31, -1;\n"
         "mul.f32 %r3, %r3, %r4;\n" + tree("add", "%r3", 6), "open"),
+    "a sum over a scan": (
+        # The scan carries sums into the lanes that hold padding.
+        load("0") + "shfl.sync.up.b32 %r4, %r3, 1, 0, -1;\nadd.f32 %r5, %r3, %r4;\n"
+        + tree("add", "%r5", 6), "open"),
+    "a scan from the other end over a scan": (
+        load("0") + "shfl.sync.up.b32 %r4, %r3, 1, 0, -1;\nadd.f32 %r5, %r3, %r4;\n"
+        "shfl.sync.bfly.b32 %r6, %r5, 31, 31, -1;\nshfl.sync.up.b32 %r7, %r6, 1, 0, -1;\n"
+        "add.f32 %r8, %r6, %r7;\nst.global.b32 [%d2], %r8;\n", "open"),
+    "a scan from the other end": (
+        load("0") + "shfl.sync.bfly.b32 %r6, %r3, 31, 31, -1;\n"
+        "shfl.sync.up.b32 %r7, %r6, 1, 0, -1;\nadd.f32 %r8, %r6, %r7;\n"
+        "st.global.b32 [%d2], %r8;\n", "proved"),
+    "a sum of elements with the sum of their row": (
+        load("0") + tree("add", "%r3", 4, (4, 2, 1)) + "add.f32 %r10, %r3, %r9;\n"
+        + tree("add", "%r10", 20, (4, 2, 1)), "refuted"),
     "an opaque mask": (
         "ld.global.b32 %r5, [%d1+4096];\nsetp.ne.s32 %p1, %r5, 0;\n"
         + load("0f3F800000") + tree("add", "%r3", 6), "open"),
