@@ -585,7 +585,7 @@ class Evaluator:
             return ()
         instr = self._instrs[ssa.instr[value]]
         if self._is_source(instr, value):
-            return self._brought(instr) if self._is_free else ()
+            return self._brought(instr)
         if instr.opcode == "selp":
             return self._selected(instr)
         is_test = not self._is_data(value)
@@ -699,7 +699,9 @@ class Evaluator:
             return Found(UNKNOWN, _NOWHERE)
         instr = self._instrs[ssa.instr[value]]
         if self._is_source(instr, value):
-            return Found(self._read_source(instr, value, uniform), _NOWHERE)
+            # Where this lane's own element is padding, so may be the one that it gets.
+            brought = [self._memo[v] for v in self._brought(instr) if not uniform]
+            return Found(self._read_source(instr, value, uniform), _everywhere(brought))
         if not self._is_data(value):
             return self._tested(instr, value)
         found = self._transfer(instr, value)
