@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ptxlint.dataflow.exponential_sums import ExponentialSumsAnalysis
 from ptxlint.dataflow.nonfinite import ZERO, Fault, Nonfinite, NonfiniteAnalysis
 from ptxlint.facts import Facts
 from ptxlint.ir.function import Function
@@ -63,7 +64,7 @@ class ZeroDenominator(Rule):
     confidence = "high"
     category = "numerics"
     family = "nonfinite"
-    needs = (NonfiniteAnalysis,)
+    needs = (NonfiniteAnalysis, ExponentialSumsAnalysis)
     summary = "A sum or maximum that is 0 when all data are 0 divides, and NaN is stored."
     why = (
         "The largest magnitude of a block, its norm and its variance are 0 when the block is all "
@@ -147,11 +148,14 @@ class ZeroDenominator(Rule):
         if lines:
             faults = {f.at.index: f for f in nonfinite.faults(0.0) if f.kind == ZERO}
         for group in lines.values():
-            yield from _judge(nonfinite, group, faults)
+            yield from _judge(nonfinite, facts, group, faults)
 
 
 def _judge(
-    nonfinite: Nonfinite, group: list[tuple[Instr, Instr]], faults: dict[int, Fault]
+    nonfinite: Nonfinite,
+    facts: Facts,
+    group: list[tuple[Instr, Instr]],
+    faults: dict[int, Fault],
 ) -> Iterator[Hit | Verdict]:
     for division, reduction in group:
         fault = faults.get(division.index)
@@ -159,14 +163,18 @@ def _judge(
             yield _hit(nonfinite, fault, reduction)
             yield Verdict("refuted", "the divisor is 0 where all data are 0", division)
             return
+    assumes: tuple[str, ...] = _ASSUMES
     for division, _ in group:
         divisor = nonfinite.divisor(division)
-        if divisor is None or divisor.may_be_zero or divisor.nan:
+        if divisor is not None and not divisor.may_be_zero and not divisor.nan:
+            continue
+        if not facts.get(ExponentialSumsAnalysis).is_divisor(division):
             yield Verdict(
                 "open", "the divisor is a reduction, and it was not seen that it is not 0", division
             )
             return
-    yield Verdict("proved", "no divisor is 0", group[0][0], assumes=_ASSUMES)
+        assumes = (*_ASSUMES, "a row has a score that is not masked")
+    yield Verdict("proved", "no divisor is 0", group[0][0], assumes=assumes)
 
 
 def _hit(nonfinite: Nonfinite, fault: Fault, reduction: Instr) -> Hit:

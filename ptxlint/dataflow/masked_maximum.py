@@ -129,7 +129,7 @@ class MaskedMaxima:
             found = self._subtracted(difference)
             if found is not None:
                 groups.setdefault(found, []).append(difference)
-        trees = {value: self._tree(value) for value in sorted(groups)}
+        trees = {value: self.tree(value) for value in sorted(groups)}
         self._carried = [t for t in trees.values() if len(t.loops) == 1]
         for value, tree in trees.items():
             verdict = self._verdict(tree, groups[value])
@@ -159,12 +159,12 @@ class MaskedMaxima:
             if value is None:
                 continue
             node = self.reductions.node(Node(value, difference.part))
-            found = self._maximum(node.value) if node.part == WHOLE else None
+            found = self.maximum_of(node.value) if node.part == WHOLE else None
             if found is not None:
                 return found
         return None
 
-    def _maximum(self, value: int) -> int | None:
+    def maximum_of(self, value: int) -> int | None:
         """The maximum that a value is, perhaps scaled, replaced by a constant, or of a round
         before."""
         work = [self.ssa.resolve(value)]
@@ -175,13 +175,13 @@ class MaskedMaxima:
                 return current
             if len(seen) > _MAX_WALK:
                 break
-            for source in self._scaled(current, instr):
+            for source in self.scaled(current, instr):
                 if source not in seen:
                     seen.add(source)
                     work.append(source)
         return None
 
-    def _scaled(self, value: int, instr: Instr | None) -> list[int]:
+    def scaled(self, value: int, instr: Instr | None) -> list[int]:
         """What a value is a multiple or a copy of."""
         if self.ssa.kind[value] in (PHI, MERGE):
             return [self.ssa.resolve(v) for v, role in self.flow.sources(value) if role != CHOICE]
@@ -197,7 +197,7 @@ class MaskedMaxima:
             if role not in (CHOICE, ADDRESS)
         ]
 
-    def _tree(self, root: int) -> Maximum:
+    def tree(self, root: int) -> Maximum:
         """A maximum with the scores that go into it."""
         at = self._instrs[self.ssa.instr[root]]
         work = [root]
@@ -217,9 +217,9 @@ class MaskedMaxima:
             elif self.ssa.kind[value] == PHI:
                 inner = self._joined(value, loops)
             else:
-                inner = self._scaled(value, instr)
+                inner = self.scaled(value, instr)
                 if instr is None or instr.opcode not in _HANDING:
-                    inner = [v for v in inner if self._maximum(v) is not None]
+                    inner = [v for v in inner if self.maximum_of(v) is not None]
                 if not inner:
                     scores.append(value)
             for source in inner:
@@ -404,7 +404,7 @@ class MaskedMaxima:
                 return False
             wanted |= needed
         known = self._known(self.ssa.cfg.block_of[maximum.at.index])
-        bits = self._combined_bits(maximum)
+        bits = self.combined_bits(maximum)
         first = frozenset(maximum.loops)
         return any(
             all(self._holds(conjunct, known, bits, lane, first) for conjunct in wanted)
@@ -439,7 +439,7 @@ class MaskedMaxima:
             if least(first) >= 0 or implies(known, Conjunct(first)):
                 yield Conjunct(held)
 
-    def _combined_bits(self, maximum: Maximum) -> int:
+    def combined_bits(self, maximum: Maximum) -> int:
         """The bits of the thread index over which the maximum is taken."""
         dependences = Dependences(self.ssa, self._facts.get(UniformityAnalysis), self.reductions)
         return ANY_INDEX & ~dependences.of(maximum.value)
@@ -503,7 +503,7 @@ class MaskedMaxima:
             for mask in self.masks(score) or ():
                 if self._is_loaded(mask):
                     free.setdefault("load", {}).setdefault(score, (mask, "a loaded mask"))
-                for atom in self._turning_off(mask, frozenset(maximum.loops), demands):
+                for atom in self._turning_off(mask, loop, demands):
                     # Loaded numbers may be chosen each by itself.
                     key = "load" if atom.kind == "load" else atom
                     free.setdefault(key, {}).setdefault(score, (mask, _named(atom)))
@@ -528,10 +528,9 @@ class MaskedMaxima:
                     return True
         return False
 
-    def _turning_off(
-        self, mask: Mask, first: frozenset[int], demands: list[Polynomial]
-    ) -> Iterator[Atom]:
-        """What a launch may make so large that the mask takes all lanes of the first round away.
+    def _turning_off(self, mask: Mask, loop: Loop, demands: list[Polynomial]) -> Iterator[Atom]:
+        """What a launch may make so large that the mask takes all lanes of the first round away,
+        and leaves those of a later one.
 
         What else the mask compares must be plain indices and sizes, so that nothing hidden grows
         along.
@@ -539,25 +538,49 @@ class MaskedMaxima:
         for conjunct in self.guards.of_predicate(mask.predicate, mask.kept) or ():
             if conjunct.polynomial is None:
                 continue
-            poly = _settled(conjunct.polynomial, 0, 0, first)
+            poly = _settled(conjunct.polynomial, 0, 0, frozenset({loop.header}))
             for atom in poly.atoms():
                 if atom.kind not in _FREE or poly.coefficient(atom) >= 0 or not _is_wide(atom):
                     continue
                 plain = all(a is atom or a.kind in _PLAIN for a in poly.atoms())
                 alone = sum(atom.number in m for m in poly.terms) == 1
-                if plain and alone and all(_allows(d, atom, poly) for d in demands):
+                if not (plain and alone and all(_allows(d, atom, poly) for d in demands)):
+                    continue
+                if self._comes_back(conjunct.polynomial, atom, loop):
                     yield atom
+
+    def _comes_back(self, mask: Polynomial, atom: Atom, loop: Loop) -> bool:
+        """True if later rounds satisfy a mask however large an atom is, and there may be so many:
+        another number than the atom bounds the loop."""
+        rounds = [a for a in mask.atoms() if a.kind == "index" and a.data[0] == loop.header]
+        if not rounds or mask.coefficient(rounds[0]) <= 0:
+            return False
+        for conjunct in self._latching(loop):
+            bound = conjunct.polynomial
+            if bound is not None and any(a is rounds[0] for a in bound.atoms()):
+                sizes = [a for a in bound.atoms() if a.kind == "param" and a is not atom]
+                if not any(bound.coefficient(a) > 0 and mask.coefficient(a) >= 0 for a in sizes):
+                    return False
+        return True
+
+    def _latching(self, loop: Loop) -> set[Conjunct]:
+        """What the ways back to the head of a loop demand."""
+        cfg = self.ssa.cfg
+        found: set[Conjunct] = set()
+        for latch in cfg.blocks[loop.header].preds:
+            condition = cfg.edge_condition(latch, loop.header)
+            branch = cfg.terminator(latch)
+            predicate = None if branch is None else self.ssa.guard_value(branch)
+            inside = self.flow.loops.contains(loop, latch)
+            if inside and condition is not None and predicate is not None:
+                found.update(self.guards.of_predicate(predicate, condition[1]) or ())
+        return found
 
     def _demands(self, maximum: Maximum, loop: Loop) -> Iterator[Polynomial]:
         """What must hold in the first round, on the way into the second one, and at stores."""
         cfg = self.ssa.cfg
         held: set[Conjunct] = set(self.guards.of_block(cfg.block_of[maximum.at.index]) or ())
-        for latch in cfg.blocks[loop.header].preds:
-            condition = cfg.edge_condition(latch, loop.header)
-            branch = cfg.terminator(latch)
-            predicate = None if branch is None else self.ssa.guard_value(branch)
-            if condition is not None and predicate is not None:
-                held.update(self.guards.of_predicate(predicate, condition[1]) or ())
+        held |= self._latching(loop)
         for store, _ in self._nonfinite.stores:
             held.update(self.guards.of_instr(store) or ())
         for conjunct in sorted(held, key=repr):
@@ -591,7 +614,7 @@ class MaskedMaxima:
         instr = difference.at
         values = [self.reductions.read(instr, o) for o in instr.operands[1:]]
         nodes = [self.reductions.node(Node(v, difference.part)) for v in values if v is not None]
-        return all(self._maximum(node.value) is not None for node in nodes)
+        return all(self.maximum_of(node.value) is not None for node in nodes)
 
 
 def _is_maximum(instr: Instr) -> bool:

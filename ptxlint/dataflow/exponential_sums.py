@@ -1,0 +1,345 @@
+"""Sums of exponentials relative to their own maximum: they are at least 1.
+
+The lane that holds the maximum adds exp(0). What must be seen is that each score of the maximum is
+among the exponents, with the same factor as the maximum itself, and that the sum is taken over all
+lanes that the maximum is. Sums that a loop carries are taken to be rescaled, which is a question of
+its own (`ptxlint.dataflow.online_softmax`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import isclose
+from typing import Any, ClassVar, Final, NamedTuple
+
+from ptxlint.dataflow.floats import F32, FORMATS, decode
+from ptxlint.dataflow.masked_maximum import MaskedMaxima, MaskedMaximaAnalysis, Maximum
+from ptxlint.dataflow.nonfinite import Nonfinite, NonfiniteAnalysis
+from ptxlint.dataflow.padding_values import ANY_INDEX, Dependences
+from ptxlint.dataflow.reductions import WHOLE, Node, Reductions, ReductionsAnalysis
+from ptxlint.dataflow.ssa_values import MERGE, PHI, Ssa
+from ptxlint.dataflow.uniformity import UniformityAnalysis
+from ptxlint.dataflow.value_flow import CHOICE, ValueFlow
+from ptxlint.facts import Analysis, Facts
+from ptxlint.ir.instruction import Instr
+from ptxlint.ir.operand import Immediate, Operand
+
+_MAX_TERMS: Final = 4_096
+_MAX_STEPS: Final = 64
+_COPIES: Final = frozenset({"mov", "cvt", "shfl", "redux"})
+
+
+class Multiple(NamedTuple):
+    """A node times a number times some values."""
+
+    node: Node
+    number: float
+    factors: tuple[int, ...] = ()
+
+    def times(self, node: Node, number: float = 1.0, factors: tuple[int, ...] = ()) -> Multiple:
+        """The same multiple of a multiple of another node."""
+        return Multiple(node, self.number * number, tuple(sorted(self.factors + factors)))
+
+
+class ExponentialSums:
+    """Answers about divisors of a function, found when asked for."""
+
+    def __init__(self, facts: Facts) -> None:
+        self._nonfinite: Nonfinite = facts.get(NonfiniteAnalysis)
+        self._maxima: MaskedMaxima = facts.get(MaskedMaximaAnalysis)
+        self.reductions: Reductions = facts.get(ReductionsAnalysis)
+        self.flow: ValueFlow = self._nonfinite.flow
+        self.ssa: Ssa = self.flow.ssa
+        self._dependences = Dependences(self.ssa, facts.get(UniformityAnalysis), self.reductions)
+        self._trees: dict[int, Maximum] = {}
+        self._known: dict[int, bool] = {}
+        self._base: dict[int, dict[int, list[tuple[int, Multiple]]]] = {}
+
+    def is_divisor(self, division: Instr) -> bool:
+        """True if a division is by a sum of exponentials that is at least 1."""
+        values = self.flow.operand_values(division)[-1]
+        if len(values) != 1:
+            return False
+        value = self.ssa.resolve(values[0])
+        known = self._known.get(value)
+        if known is None:
+            known = self._known[value] = self._is_sum(value)
+        return known
+
+    def _is_sum(self, value: int) -> bool:
+        terms = self._terms(value)
+        if terms is None:
+            return False
+        covered: dict[int, set[int]] = {}
+        for term in terms:
+            found = self._relative(term)
+            if found is not None:
+                covered.setdefault(found[0], set()).add(found[1])
+        free = self._dependences.of(value) & ANY_INDEX
+        for root, scores in covered.items():
+            maximum = self._tree(root)
+            if maximum.scores is None or not scores.issuperset(maximum.scores):
+                continue
+            if not free & self._maxima.combined_bits(maximum):
+                return True
+        return False
+
+    def _tree(self, root: int) -> Maximum:
+        found = self._trees.get(root)
+        if found is None:
+            found = self._trees[root] = self._maxima.tree(root)
+        return found
+
+    # Sums -------------------------------------------------------------------------------------
+    def _terms(self, value: int) -> list[Node] | None:
+        """The exponentials that a sum adds up; None if it adds anything else."""
+        work = [self.reductions.node(Node(value))]
+        seen = set(work)
+        out: list[Node] = []
+        for node in work:
+            if len(seen) > _MAX_TERMS:
+                return None
+            instr = self.reductions.definition(node.value)
+            if instr is not None and instr.opcode == "ex2":
+                out.append(node)
+                continue
+            inner = self._added(node, instr)
+            if inner is None:
+                return None
+            for source in inner:
+                if source not in seen:
+                    seen.add(source)
+                    work.append(source)
+        return out
+
+    def _added(self, node: Node, instr: Instr | None) -> list[Node] | None:
+        """What a node is the sum of, constants of 0 and factors of what is carried apart."""
+        ssa = self.ssa
+        if ssa.kind[node.value] in (PHI, MERGE):
+            return self._nodes(
+                [(v, node.part) for v, role in self.flow.sources(node.value) if role != CHOICE]
+            )
+        if instr is None:
+            return [] if self._is_zero(node.value) else None
+        if instr.opcode == "ld" and instr.shape.space == "shared":
+            stored = self.reductions.stored_before(node.value)
+            return [self.reductions.node(n) for n in stored] or None
+        if self._is_zero(node.value):
+            return []
+        if instr.opcode == "add" and instr.shape.type.removesuffix("x2") in FORMATS:
+            return self._operands(instr, (1, 2), node.part)
+        if instr.opcode == "fma":
+            added = self._operands(instr, (3,), node.part)
+            carried = self._carried(instr, node.part)
+            return None if added is None or carried is None else added + carried
+        if instr.opcode == "mul":
+            return self._carried(instr, node.part)
+        if instr.opcode == "selp":
+            return self._operands(instr, (1, 2), node.part)
+        if instr.opcode in _COPIES:
+            return self._operands(instr, (1,), node.part)
+        return None
+
+    def _carried(self, instr: Instr, part: int) -> list[Node] | None:
+        """What a loop carries, where a product is its rescaling by an exponential."""
+        factors = [self._node(instr, instr.operands[at], part) for at in (1, 2)]
+        for one, other in (factors, reversed(factors)):
+            if one is None or other is None:
+                continue
+            scale = self.reductions.definition(other.value)
+            if scale is not None and scale.opcode == "ex2" and self._is_carried(one):
+                return [one]
+        return None
+
+    def _is_carried(self, node: Node) -> bool:
+        return self.ssa.kind[node.value] == PHI
+
+    def _operands(self, instr: Instr, places: tuple[int, ...], part: int) -> list[Node] | None:
+        out = []
+        for at in places:
+            operand = instr.operands[at]
+            node = self._node(instr, operand, part)
+            if node is not None:
+                out.append(node)
+            elif not (isinstance(operand, Immediate) and _number(operand) == 0.0):
+                return None
+        return out
+
+    def _node(self, instr: Instr, operand: Operand, part: int) -> Node | None:
+        value = self.reductions.read(instr, operand)
+        kept = part if instr.shape.type.endswith("x2") else WHOLE
+        return None if value is None else self.reductions.node(Node(value, kept))
+
+    def _nodes(self, pairs: list[tuple[int, int]]) -> list[Node]:
+        return [self.reductions.node(Node(self.ssa.resolve(v), part)) for v, part in pairs]
+
+    def _is_zero(self, value: int) -> bool:
+        return self.flow.constant(value) == 0
+
+    # Exponents --------------------------------------------------------------------------------
+    def _relative(self, term: Node) -> tuple[int, int] | None:
+        """(maximum, score) if an exponential is of a multiple of their difference."""
+        instr = self.reductions.definition(term.value)
+        if instr is None:
+            return None
+        argument = self._node(instr, instr.operands[1], term.part)
+        parts = None if argument is None else self._linear(argument)
+        if parts is None or len(parts) != 2:
+            return None
+        for score, subtracted in (parts, reversed(parts)):
+            root = self._maxima.maximum_of(subtracted.node.value)
+            if root is None or score.node.part != WHOLE:
+                continue
+            start = self._multiple_of(subtracted, root)
+            chosen = None if start is None else self._agreed(score, start, root)
+            if chosen is not None:
+                return root, chosen
+        return None
+
+    def _linear(self, argument: Node) -> list[Multiple] | None:
+        """What an exponent is a sum of multiples of."""
+        work = [Multiple(argument, 1.0)]
+        out: list[Multiple] = []
+        for item in work:
+            if len(work) > _MAX_STEPS:
+                return None
+            instr = self.reductions.definition(item.node.value)
+            inner = None if instr is None else self._expanded(item, instr)
+            if inner is None:
+                out.append(item)
+            else:
+                work += inner
+        return out
+
+    def _expanded(self, item: Multiple, instr: Instr) -> list[Multiple] | None:
+        part = item.node.part
+        opcode = instr.opcode
+        if opcode in ("add", "sub"):
+            nodes = [self._node(instr, instr.operands[at], part) for at in (1, 2)]
+            if None in nodes:
+                return None
+            signs = (1.0, 1.0 if opcode == "add" else -1.0)
+            return [item.times(n, s) for n, s in zip(nodes, signs, strict=True) if n is not None]
+        if opcode in ("mul", "fma"):
+            product = self._product(item, instr)
+            if product is None or opcode == "mul":
+                return None if product is None else [product]
+            added = self._node(instr, instr.operands[3], part)
+            return None if added is None else [product, item.times(added)]
+        if opcode == "neg":
+            node = self._node(instr, instr.operands[1], part)
+            return None if node is None else [item.times(node, -1.0)]
+        return None
+
+    def _product(self, item: Multiple, instr: Instr) -> Multiple | None:
+        """A product as the multiple of one factor: of the one that is not the same everywhere."""
+        for at, other in ((1, 2), (2, 1)):
+            node = self._node(instr, instr.operands[at], item.node.part)
+            if node is None:
+                continue
+            number = self._constant(instr, instr.operands[other], item.node.part)
+            if number is not None:
+                return item.times(node, number)
+            factor = self._node(instr, instr.operands[other], item.node.part)
+            if factor is not None and not self._dependences.of(factor.value):
+                return item.times(node, 1.0, (factor.value,))
+        return None
+
+    def _constant(self, instr: Instr, operand: Operand, part: int) -> float | None:
+        if isinstance(operand, Immediate):
+            return _number(operand)
+        node = self._node(instr, operand, part)
+        bits = None if node is None else self.flow.constant(node.value)
+        return None if bits is None else decode(F32, bits).point
+
+    def _multiple_of(self, item: Multiple, root: int) -> Multiple | None:
+        """An item as a multiple of the maximum that it is made of."""
+        return next((m for m in self._walked(item) if m.node.value == root), None)
+
+    def _agreed(self, score: Multiple, subtracted: Multiple, root: int) -> int | None:
+        """The score of a maximum that another multiple is, with its factor but for the sign."""
+        for copy in self._copies(score.node.value):
+            for chosen, multiple in self._bases(root).get(copy, ()):
+                number = subtracted.number * multiple.number
+                factors = tuple(sorted(subtracted.factors + multiple.factors))
+                if factors == score.factors and isclose(number, -score.number, rel_tol=1e-6):
+                    return chosen
+        return None
+
+    def _bases(self, root: int) -> dict[int, list[tuple[int, Multiple]]]:
+        """What the scores of a maximum are multiples of: (score, the maximum's multiple of it)."""
+        found = self._base.get(root)
+        if found is None:
+            found = self._base[root] = {}
+            scores = set(self._tree(root).scores or ())
+            for item in self._walked(Multiple(Node(root), 1.0)):
+                if item.node.value in scores:
+                    for inner in self._walked(item):
+                        known = found.setdefault(inner.node.value, [])
+                        known.append((item.node.value, inner))
+        return found
+
+    def _copies(self, value: int) -> set[int]:
+        """A value and what it is a copy of, in whatever width."""
+        out = {value}
+        for _ in range(8):
+            instr = self.reductions.definition(value)
+            if instr is None or instr.opcode not in ("mov", "cvt"):
+                break
+            read = self.reductions.read(instr, instr.operands[1])
+            if read is None:
+                break
+            value = read
+            out.add(value)
+        return out
+
+    def _walked(self, start: Multiple) -> Iterator[Multiple]:
+        """All that a multiple is made of on the way down, itself first."""
+        work = [start]
+        seen = {start.node}
+        for item in work:
+            yield item
+            if len(seen) > _MAX_TERMS:
+                break
+            for found in self._below(item):
+                if found.node not in seen:
+                    seen.add(found.node)
+                    work.append(found)
+
+    def _below(self, item: Multiple) -> list[Multiple]:
+        value, part = item.node
+        instr = self.reductions.definition(value)
+        if instr is not None and instr.opcode in ("mul", "neg"):
+            found = self._expanded(item, instr)
+            return found or []
+        if instr is not None and instr.opcode == "max":
+            nodes = [self._node(instr, o, part) for o in instr.operands[1:]]
+            return [item.times(n) for n in nodes if n is not None]
+        if instr is not None and instr.opcode == "redux":
+            node = self._node(instr, instr.operands[1], part)
+            return [] if node is None else [item.times(node)]
+        return [
+            item.times(self.reductions.node(Node(v, part)))
+            for v in self._maxima.scaled(value, instr)
+        ]
+
+
+def _number(operand: Immediate) -> float:
+    return operand.as_float("f32")
+
+
+class ExponentialSumsAnalysis(Analysis[ExponentialSums]):
+    """Sums of exponentials as facts of a function."""
+
+    name: ClassVar[str] = "exponential-sums"
+    requires: ClassVar[tuple[type[Analysis[Any]], ...]] = (
+        NonfiniteAnalysis,
+        MaskedMaximaAnalysis,
+    )
+
+    def run(self, facts: Facts) -> ExponentialSums:
+        """Nothing is looked at yet."""
+        return ExponentialSums(facts)
+
+
+__all__ = ["ExponentialSums", "ExponentialSumsAnalysis"]
