@@ -149,6 +149,9 @@ class Reductions:
         self._uniformity: Uniformity = facts.get(UniformityAnalysis)
         self._instrs = facts.function.instrs
         self._writers: dict[Shape, bool] = {}
+        threads = facts.max_threads() or 1024
+        self._index_bits = (1 << (threads - 1).bit_length()) - 1
+        """The bits of the thread index that the largest CTA has."""
         self._steps: dict[Node, _Step] = {}
         """By the combined value, or half."""
         self.exchanges: list[Instr] = []
@@ -192,7 +195,7 @@ class Reductions:
 
     def depends(self, value: int) -> int:
         """The bits of the thread index on which a value may depend."""
-        return self._uniformity.dependence(value) & (LANE | WARP_BITS)
+        return self._uniformity.dependence(value) & (LANE | WARP_BITS) & self._index_bits
 
     def is_uniform(self, value: int) -> bool:
         """True if all threads of a CTA hold the same."""
