@@ -196,6 +196,37 @@ class AccumulatorOverwritten(Rule):
             ret;
             """,
         ),
+        Sample(
+            "two sums whose last additions are done behind the loop again",
+            """
+            .reg .pred %p<2>;
+            .reg .b32 %r<4>;
+            .reg .f32 %f<12>;
+            .reg .b64 %rd<4>;
+            ld.param.u64 %rd1, [in_ptr];
+            ld.param.u64 %rd2, [out_ptr];
+            ld.param.u32 %r1, [n_elements];
+            mov.b32 %r2, 0;
+            mov.f32 %f3, 0f00000000;
+            mov.f32 %f4, 0f00000000;
+            loop:
+            mov.f32 %f5, %f3;
+            mov.f32 %f6, %f4;
+            ld.global.f32 %f1, [%rd1];
+            ld.global.f32 %f2, [%rd1+4];
+            add.f32 %f3, %f5, %f1;
+            add.f32 %f4, %f6, %f2;
+            add.s64 %rd1, %rd1, 8;
+            add.s32 %r2, %r2, 1;
+            setp.lt.s32 %p1, %r2, %r1;
+            @%p1 bra loop;
+            add.f32 %f7, %f5, %f1;
+            add.f32 %f8, %f6, %f2;
+            add.f32 %f9, %f7, %f8;
+            st.global.f32 [%rd2], %f9;
+            ret;
+            """,
+        ),
     )
 
     def check(self, fn: Function, facts: Facts) -> Iterator[Hit | Verdict]:
@@ -323,6 +354,8 @@ class _Outside:
             for result, role in flow.results(value):
                 if role not in DATA or flow.in_loop(result, found.loop):
                     continue
+                if role == TERM and self._completes(result, found):
+                    continue
                 known = origins.get(result)
                 if known is None:
                     known = origins[result] = set()
@@ -337,6 +370,14 @@ class _Outside:
                         joins[instr.index] = instr
                 known |= origins[value]
         self.products = [joins[at] for at in sorted(joins)]
+
+    def _completes(self, total: int, found: LastRound) -> bool:
+        """True for a sum with what the loop carries: a compiler may put the last addition of an
+        accumulator behind the loop too, if it computes it there for less."""
+        return any(
+            role == TERM and source not in found.values and self._flow.in_loop(source, found.loop)
+            for source, role in self._flow.sources(total)
+        )
 
     def _made_by(self, value: int) -> Instr:
         ssa = self._flow.ssa
