@@ -320,7 +320,7 @@ class Padding:
         What other lanes hold beyond that size are loads of their own.
         """
         ssa = self.ssa
-        work = list(self._roots(leaf))
+        work = [v for v in self._roots(leaf) if self._dependences.of(v)]
         seen = set(work)
         loads = 0
         while work:

@@ -1062,8 +1062,10 @@ class _Tree:
     def _are_apart(self, nodes: list[Node]) -> bool:
         """True if lanes that are combined further up share one of the values and not another.
 
-        Then what each lane puts in is the two together.
+        Then what each lane puts in is the two together. Taken in twice, a maximum stays what it is.
         """
+        if self.operator not in ("add", "mul", "xor"):
+            return False
         above = self._lanes | (WARP_BITS if self._handed else 0)
         depends = [self._owner.depends(n.value) & above for n in nodes]
         return any(d != depends[0] for d in depends)
