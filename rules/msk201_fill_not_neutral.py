@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from ptxlint.dataflow.index_text import IndexText
 from ptxlint.dataflow.padding import (
     ASSUMES,
     LoadVerdict,
@@ -12,10 +12,13 @@ from ptxlint.dataflow.padding import (
     PaddingAnalysis,
     Pair,
 )
-from ptxlint.dataflow.tiles import Tile, Tiles
 from ptxlint.facts import Facts
 from ptxlint.ir.function import Function
 from ptxlint.rulekit import Evidence, Hit, Note, Rule, Sample, Verdict
+
+if TYPE_CHECKING:
+    from ptxlint.dataflow.index_text import IndexText
+    from ptxlint.dataflow.tiles import Tile, Tiles
 
 _START = """
             .reg .pred %p<3>;
@@ -174,6 +177,9 @@ class FillNotNeutral(Rule):
         padding = facts.get(PaddingAnalysis)
         if not padding.verdicts:
             return
+        from ptxlint.dataflow.index_text import IndexText
+        from ptxlint.dataflow.tiles import Tiles
+
         tiles = Tiles(conjunct for site in padding.sites for conjunct in site.guard)
         text = IndexText(padding.ssa)
         for verdict in padding.verdicts:
@@ -246,10 +252,10 @@ def _note(pair: Pair) -> Note:
     assert pair.reduction is not None
     value = pair.reason.removeprefix("padding lanes hold ").partition(" when")[0]
     verb = {"add": "adds", "mul": "multiplies by"}.get(pair.reduction.operator, "puts in")
-    return Note(
-        f"here each padding lane {verb} {value} (where the sums and maxima before it are about 1)",
-        pair.reduction.at,
-    )
+    text = f"here each padding lane {verb} {value}"
+    if pair.value is None or pair.value.point is None:
+        text += " (where the sums and maxima before it are about 1)"
+    return Note(text, pair.reduction.at)
 
 
 def _help(wrong: list[tuple[str, Pair]]) -> str:

@@ -28,7 +28,9 @@ def render_text(
     lines = summary_lines(report.obligations)
     proved = "" if lines else tally(judged(report.obligations))
     if obligations:
-        lines = [*all_lines(report.obligations, writer.paint), *lines]
+        # The list tells the rest of the summary, kernel by kernel.
+        several = len({item.kernel for item in report.obligations}) > 1
+        lines = [*all_lines(report.obligations, writer.paint), *(lines[:1] if several else ())]
     tail = [writer.paint("bold", counts_line(report, proved))]
     tail += lines
     text = "".join(block + "\n" for block in blocks)
