@@ -67,6 +67,7 @@ class Nonfinite:
         self._part: FloatSlice | None = None
         self._divisors: FloatValues | None = None
         self._faults: dict[float, list[Fault]] = {}
+        self._reductions_behind: dict[tuple[int, ...], Instr | None] = {}
         self.divisions = [
             i
             for i in self._instrs
@@ -247,11 +248,15 @@ class Nonfinite:
     # Where a number comes from ----------------------------------------------------------------
     def reduction_behind(self, division: Instr) -> Instr | None:
         """The last reduction that a divisor is made of, None if it is made of none."""
-        members = self.reductions.members
-        found = self._back(division, lambda i: i.index in members or i.opcode == "redux")
-        if found is None or found.index not in members:
-            return found
-        return self.reductions.all[members[found.index]].at
+        # Unrolled code divides each element by one and the same value.
+        divisor = tuple(self.ssa.resolve(v) for v in self.flow.operand_values(division)[-1])
+        if divisor not in self._reductions_behind:
+            members = self.reductions.members
+            found = self._back(division, lambda i: i.index in members or i.opcode == "redux")
+            if found is not None and found.index in members:
+                found = self.reductions.all[members[found.index]].at
+            self._reductions_behind[divisor] = found
+        return self._reductions_behind[divisor]
 
     def load_behind(self, instr: Instr) -> Instr | None:
         """A load of global memory that an instruction's operands are made of, the last first."""
