@@ -102,6 +102,19 @@ def _as_whole(parts: list[list[Node]]) -> tuple[list[Node], ...]:
     return ([Node(n.value) for n in low],) if same else (low, high)
 
 
+class Turn(NamedTuple):
+    """A value to work out: joined over rounds, or decided by its inputs alone, or neither.
+
+    `plan` is there for plain arithmetic.
+    """
+
+    value: int
+    joins: bool
+    local: bool
+    inputs: tuple[int, ...]
+    plan: Plan | None
+
+
 class FloatSlice:
     """What some targets are made of, in the order of evaluation: the same for all scenarios."""
 
@@ -123,8 +136,8 @@ class FloatSlice:
         self.skips = self._skipping_edges()
         self.branches = self._deciding_branches()
         self.order = self._in_order(targets)
-        self.plans: dict[int, Plan | None] = {}
-        """How plain arithmetic is worked out, by value; None for what is not plain."""
+        self.program: list[Turn] = []
+        """How the values are worked out, in order; made when it is needed first."""
         self.tails = self._access_guards()
 
     def _skipping_edges(self) -> set[tuple[int, int]]:
@@ -399,24 +412,23 @@ class FloatValues:
     # Order and fixpoint -----------------------------------------------------------------------
     def _run(self) -> bool:
         """Sweep over the values until none changes; False if that takes too long."""
-        joins = {v for v in self.part.order if self._joins(v)}
-        local = {v for v in self.part.order if v not in joins and self._is_local(v)}
+        if not self.part.program:
+            self.part.program = [self._turn(value) for value in self.part.order]
         words = self._words
-        inputs_of = self.part.inputs_of
         moved: dict[int, int] = {}
         """The last sweep in which a value changed."""
         for sweep in range(_SWEEPS):
             changed = False
-            for value in self.part.order:
-                # What was worked out in the sweep before, of what has not changed since, stands.
-                stands = value in local and value in words
-                if stands and all(moved.get(v, -1) < sweep - 1 for v in inputs_of[value]):
+            for value, joins, local, inputs, plan in self.part.program:
+                before = words.get(value)
+                # What was worked out, of what has not changed since, stands.
+                stands = local and before is not None
+                if stands and all(moved.get(v, -1) < sweep - 1 for v in inputs):
                     continue
-                found = self._step(value)
+                found = self._step(value) if plan is None else self._planned(plan)
                 if found is None:
                     continue
-                before = words.get(value)
-                if value in joins and before is not None:
+                if joins and before is not None:
                     word = self._join(value, before.word, found.word)
                     if word != before.word and sweep >= _WIDEN_AFTER:
                         word = _widened(before.word, word)
@@ -429,6 +441,24 @@ class FloatValues:
             if not changed:
                 return True
         return False
+
+    def _turn(self, value: int) -> Turn:
+        instr = self.part.reductions.definition(value)
+        joins = self._joins(value)
+        local = not joins and self._is_local(value)
+        plan = self._plan(instr) if instr is not None and local else None
+        return Turn(value, joins, local, self.part.inputs_of[value], plan)
+
+    def _planned(self, plan: Plan) -> Found | None:
+        """What plain arithmetic gives; None while an operand is not known."""
+        known = self._words
+        words: list[Word] = []
+        for operand in plan.operands:
+            found = known.get(operand) if type(operand) is int else operand
+            if found is None:
+                return None
+            words.append(found.word)  # type: ignore[union-attr]
+        return Found(computed(plan.instr, plan.form, words, plan.same, False), 0)
 
     def _is_local(self, value: int) -> bool:
         """True for what its inputs alone decide; a selection also looks at what is compared."""
@@ -591,12 +621,6 @@ class FloatValues:
 
     # Results ----------------------------------------------------------------------------------
     def _of_result(self, value: int, instr: Instr) -> Found:
-        plans = self.part.plans
-        plan = plans[value] if value in plans else plans.setdefault(value, self._plan(instr))
-        if plan is not None:
-            known = self._words
-            words = [o.word if isinstance(o, Found) else known[o].word for o in plan.operands]
-            return Found(computed(plan.instr, plan.form, words, plan.same, False), 0)
         opcode, shape = instr.opcode, instr.shape
         if self.ssa.register[value].type == "pred":
             return Found(self._predicate_word(value, instr), 0)
