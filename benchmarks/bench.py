@@ -27,6 +27,7 @@ from time import perf_counter, process_time
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import hostile
 import synthetic
 
 from ptxlint.frontends.ptx import memo, parse, reference
@@ -131,7 +132,8 @@ def check_rows(paths: list[Path]) -> tuple[list[Row], list[str]]:
         taken = []
         for select in (FOUNDATION, ()):
             start = perf_counter()
-            ptxlint.check(path, select=select)
+            # As the command does for text output, which says nothing of evidence.
+            ptxlint.check(path, select=select, evidence=False)
             taken.append(perf_counter() - start)
         pairs.append((taken[1], taken[0], assembled, path))
     whole, basic, theirs = (sum(p[at] for p in pairs) for at in range(3))
@@ -157,7 +159,8 @@ def stage_table(paths: list[Path]) -> list[str]:
 
     seconds: dict[str, float] = {}
     for path in paths:
-        for stage, spent in ptxlint.check(path, statistics=True).timings.items():
+        report = ptxlint.check(path, statistics=True, evidence=False)
+        for stage, spent in report.timings.items():
             seconds[stage] = seconds.get(stage, 0.0) + spent
     total = sum(seconds.values()) or 1.0
     rows = sorted(seconds.items(), key=lambda item: -item[1])
@@ -317,6 +320,105 @@ def grow(name: str, sizes: list[int], make: Callable[[int], str]) -> tuple[list[
     return rows, series
 
 
+STAGE_SIZES = [1_000, 2_000, 4_000, 8_000]
+LEAST_SECONDS = 0.01
+"""Below this a time says little about growth."""
+UNROLLED = (
+    "softmax_kernel", "layer_norm_bwd_kernel", "flash_fwd_kernel", "flash_bwd_dkdv_kernel",
+    "flash_bwd_dq_kernel", "moe_gemm_kernel", "decay_scan_kernel", "int4_gemm_kernel",
+)  # fmt: skip
+
+
+def growing() -> dict[str, Callable[[int], str]]:
+    """Functions by name that make one kernel of about so many instructions."""
+    makers: dict[str, Callable[[int], str]] = {}
+    for name in UNROLLED:
+        once = synthetic.repeated(name, 1).count(";\n")
+
+        def repeat(size: int, name: str = name, once: int = once) -> str:
+            return synthetic.repeated(name, max(1, size // once))
+
+        makers[f"{name.removesuffix('_kernel')}, unrolled"] = repeat
+    makers["softmax, wide"] = lambda size: synthetic.wide_softmax(size // 11)
+    return makers | {f"hostile: {n.replace('_', ' ')}": m for n, m in hostile.KERNELS.items()}
+
+
+def stage_times(text: str, folder: Path, rounds: int) -> tuple[int, dict[str, float]]:
+    """Instructions, and the least seconds of each analysis and rule over some rounds."""
+    import ptxlint
+
+    path = folder / "grown.ptx"
+    path.write_text(text, encoding="utf-8")
+    least: dict[str, float] = {}
+    count = 0
+    for _ in range(rounds):
+        report = ptxlint.check(path, select="ALL", statistics=True, evidence=False)
+        count = sum(kernel.instructions for kernel in report.kernels)
+        for stage, seconds in report.timings.items():
+            least[stage] = min(seconds, least.get(stage, seconds))
+    return count, least
+
+
+def growth_of_stages(sizes: list[int], rounds: int) -> tuple[list[Row], list[str]]:
+    """How each analysis and rule grows on kernels that are unrolled or hostile."""
+    times: dict[str, dict[str, list[tuple[float, float]]]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for name, make in growing().items():
+            for size in sizes:
+                count, found = stage_times(make(size), Path(folder), rounds)
+                for stage, seconds in found.items():
+                    times.setdefault(stage, {}).setdefault(name, []).append((count, seconds))
+    lines, worst = [], (0.0, "", "")
+    for stage, kernels in times.items():
+        fitted = []
+        for name, points in kernels.items():
+            large = [p for p in points if p[1] >= LEAST_SECONDS]
+            if len(large) >= 3:
+                fitted.append((exponent(large), name))
+        slowest = max(points[-1][1] / points[-1][0] for points in kernels.values())
+        slope, name = max(fitted, default=(0.0, ""))
+        shown = f"{slope:.2f}, {name}" if name else f"under {LEAST_SECONDS * 1000:.0f} ms"
+        lines.append((slowest, f"| {stage} | {slowest * 1e6:.1f} | {shown} |"))
+        worst = max(worst, (slope, stage, name))
+    lines.sort(key=lambda line: -line[0])
+    target = 1.2
+    row = (
+        f"steepest of all analyses and rules ({worst[1]}; {worst[2]}): exponent",
+        f"{worst[0]:.2f}",
+        f"<= {target}",
+        verdict(worst[0] <= target),
+    )
+    head = [
+        f"Growth of each analysis and rule over kernels of {sizes[0]:,} to {sizes[-1]:,}"
+        " instructions, unrolled and hostile: µs an instruction where it is slowest, and the"
+        " steepest exponent:",
+        "",
+        "| stage | µs | exponent |",
+        "|---|---:|---|",
+    ]
+    return [row], head + [line for _, line in lines]
+
+
+def largest_kernels(paths: list[Path], count: int) -> list[str]:
+    """The largest kernels at hand, and what they spend most of their time on."""
+    import ptxlint
+
+    found = []
+    for path in sorted(paths, key=lambda p: -p.stat().st_size)[:count]:
+        start = process_time()
+        report = ptxlint.check(path, select="ALL", statistics=True, evidence=False)
+        seconds = process_time() - start
+        slow = sorted(report.timings.items(), key=lambda item: -item[1])[:3]
+        instructions = sum(kernel.instructions for kernel in report.kernels)
+        spent = ", ".join(f"{stage} {t:.2f}" for stage, t in slow)
+        found.append(
+            f"| {path.parent.name}/{path.stem} | {report.summary.lines:,} | {instructions:,} "
+            f"| {seconds:.2f} | {spent} |"
+        )
+    return ["| kernel | lines | instructions | seconds | most of it |", "|---|---:|---:|---:|---|",
+            *found]  # fmt: skip
+
+
 def measure_empty() -> float:
     """Peak MB of checking next to nothing."""
     with tempfile.TemporaryDirectory() as folder:
@@ -401,7 +503,11 @@ def main(arguments: list[str] | None = None) -> int:
     for name, wanted, make in makers:
         found, series[name] = grow(name, wanted, make)
         rows += found
+    found, table = growth_of_stages(*((([1_000, 2_000], 1)) if given.quick else (STAGE_SIZES, 2)))
+    rows += found
     details += ["", "Where the time of `check` goes:", "", *stage_table(paths[::4])]
+    details += ["", *table]
+    details += ["", "The largest kernels of the fixtures:", "", *largest_kernels(paths, 6)]
     given.out.mkdir(parents=True, exist_ok=True)
     (given.out / "results.md").write_text(report(rows, details, series), encoding="utf-8")
     if shutil.which("true"):
