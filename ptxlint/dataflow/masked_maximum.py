@@ -103,11 +103,8 @@ class MaskedMaxima:
         self._carried: list[Maximum] = []
         """The maxima that loops carry."""
         self._off: dict[int, dict[Any, list[tuple[Mask, str]]]] = {}
-        exponentials = [
-            i for i in self._instrs if i.opcode == "ex2" and self.ssa.cfg.is_reachable(i)
-        ]
-        if exponentials and any(_is_maximum(i) for i in self._instrs):
-            self._judge(exponentials)
+        if self._nonfinite.exponentials and any(_is_maximum(i) for i in self._instrs):
+            self._judge()
 
     def line(self, instr: Instr) -> object:
         """The Python line of an instruction, or the instruction where no line is known."""
@@ -117,9 +114,8 @@ class MaskedMaxima:
         """A load that the scores of a selection are made of."""
         return self._nonfinite.load_behind(instr)
 
-    def _judge(self, exponentials: list[Instr]) -> None:
-        arguments = [v for i in exponentials for v in self.flow.operand_values(i)[1]]
-        part = FloatSlice(self._facts, arguments)
+    def _judge(self) -> None:
+        part = self._nonfinite.exponents
         values = FloatValues(part, Scenario(full=False))
         if not values.settled:
             return

@@ -12,10 +12,10 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 from ptxlint.cfg.dominance import PostDominatorsAnalysis
 from ptxlint.dataflow.float_values import FloatSlice, FloatValues, Scenario
-from ptxlint.dataflow.floats import FORMATS, AbstractFloat, Format
+from ptxlint.dataflow.floats import FORMATS, AbstractFloat, Format, Mode, exp2
 from ptxlint.dataflow.guards import GuardsAnalysis
 from ptxlint.dataflow.padding_values import Data, Number, Word
-from ptxlint.dataflow.reductions import Reductions, ReductionsAnalysis
+from ptxlint.dataflow.reductions import WHOLE, Reductions, ReductionsAnalysis
 from ptxlint.dataflow.ssa import SsaAnalysis
 from ptxlint.dataflow.ssa_values import RESULT
 from ptxlint.dataflow.uniformity import UniformityAnalysis
@@ -74,14 +74,62 @@ class Nonfinite:
             if i.opcode in _DIVISIONS and i.shape.type in FORMATS and self.ssa.cfg.is_reachable(i)
         ]
         """Divisions of numbers, reciprocals and reciprocal roots, in program order."""
-        self.has_exponentials = any(i.opcode == "ex2" for i in self._instrs)
+        self.exponentials = [
+            i for i in self._instrs if i.opcode == "ex2" and self.ssa.cfg.is_reachable(i)
+        ]
+        """The exponentials, in program order."""
+        self._divided: FloatSlice | None = None
+        self._exponents: FloatSlice | None = None
 
     def faults(self, data: float) -> list[Fault]:
         """The faults where every number that is loaded is `data`, in program order."""
         found = self._faults.get(data)
         if found is None:
-            found = self._faults[data] = self.faults_in(Scenario(Data(data)), data)
+            scenario = Scenario(Data(data))
+            found = self.faults_in(scenario, data) if self._begins(scenario, data) else []
+            self._faults[data] = found
         return found
+
+    def _begins(self, scenario: Scenario, data: float) -> bool:
+        """True if something divides by 0, or overflows where data are large.
+
+        That takes fewer values than all that is stored is made of.
+        """
+        if data == 0.0:
+            values = FloatValues(self._divisor_part, scenario)
+            forms = ((d, len(d.operands) - 1) for d in self.divisions)
+            return any(self._is_zero(values, d, at) for d, at in forms)
+        values = FloatValues(self.exponents, scenario)
+        return any(self._overflows(values, i) for i in self.exponentials)
+
+    @property
+    def exponents(self) -> FloatSlice:
+        """What exponentials are taken of is made of these values."""
+        if self._exponents is None:
+            read = [v for i in self.exponentials for v in self.flow.operand_values(i)[1]]
+            self._exponents = FloatSlice(self._facts, read)
+        return self._exponents
+
+    def _is_zero(self, values: FloatValues, division: Instr, at: int) -> bool:
+        divisor = values.operand(division, at, FORMATS[division.shape.type])
+        return divisor is not None and divisor.is_zero
+
+    def _overflows(self, values: FloatValues, instr: Instr) -> bool:
+        """True if an exponential certainly is infinite, in some half if it is packed."""
+        form = FORMATS.get(instr.shape.type.removesuffix("x2"))
+        if form is None:
+            return False
+        parts = (0, 1) if instr.shape.type.endswith("x2") else (WHOLE,)
+        read = [values.operand(instr, 1, form, part) for part in parts]
+        return any(a is not None and exp2(a, Mode(form)).is_positive_infinity for a in read)
+
+    @property
+    def _divisor_part(self) -> FloatSlice:
+        """What divisors are made of."""
+        if self._divided is None:
+            targets = [v for i in self.divisions for v in self.flow.operand_values(i)[-1]]
+            self._divided = FloatSlice(self._facts, targets)
+        return self._divided
 
     def faults_in(self, scenario: Scenario, data: float = 0.0) -> list[Fault]:
         """The faults of a scenario, in program order."""
@@ -294,9 +342,7 @@ class Nonfinite:
     def divisor(self, division: Instr) -> AbstractFloat | None:
         """What a divisor may be for any finite data; None if that was not found out."""
         if self._divisors is None:
-            targets = [v for i in self.divisions for v in self.flow.operand_values(i)[-1]]
-            part = FloatSlice(self._facts, targets)
-            self._divisors = FloatValues(part, Scenario(full=False))
+            self._divisors = FloatValues(self._divisor_part, Scenario(full=False))
         form = FORMATS.get(division.shape.type)
         if form is None or not self._divisors.settled:
             return None
