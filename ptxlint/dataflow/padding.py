@@ -14,6 +14,7 @@ known.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from heapq import heappop, heappush
 from typing import Any, ClassVar, Final, NamedTuple
 
 from ptxlint.dataflow import floats, integer_words
@@ -224,10 +225,11 @@ class Padding:
     def _spread(self) -> dict[int, int]:
         """The sites whose padding may show in each value, as bits: also by way of predicates."""
         marks = {site.value: 1 << at for at, site in enumerate(self.sites) if site.value >= 0}
-        work = list(marks)
+        # In the order of the text, so that a value is mostly met when all before it are done.
+        work = sorted(marks)
         waiting = set(work)
         while work and self.steps.left > 0:
-            value = work.pop()
+            value = heappop(work)
             waiting.discard(value)
             mark = marks[value]
             for target in self._behind(value):
@@ -236,7 +238,7 @@ class Padding:
                     marks[target] = marks.get(target, 0) | mark
                     if target not in waiting:
                         waiting.add(target)
-                        work.append(target)
+                        heappush(work, target)
         return marks
 
     def _behind(self, value: int) -> list[int]:

@@ -149,6 +149,9 @@ class Reductions:
         self._uniformity: Uniformity = facts.get(UniformityAnalysis)
         self._instrs = facts.function.instrs
         self._writers: dict[Shape, bool] = {}
+        self._scanned: set[int] = set()
+        self._stores_before: dict[int, list[Instr]] = {}
+        self._between: dict[tuple[int, int, str, int, int], list[Node]] = {}
         threads = facts.max_threads() or 1024
         self._index_bits = (1 << (threads - 1).bit_length()) - 1
         """The bits of the thread index that the largest CTA has."""
@@ -675,33 +678,49 @@ class Reductions:
         load = self.definition(value)
         if load is None or load.opcode != "ld" or load.shape.space != "shared":
             return []
-        cfg = self.ssa.cfg
-        block = cfg.blocks[cfg.block_of[load.index]]
+        block = self.ssa.cfg.block_of[load.index]
+        if block not in self._scanned:
+            self._scanned.add(block)
+            self._scan_shared(block)
+        stores = self._stores_before.get(load.index)
+        if stores is None:
+            return []
         target = load.operands[0]
         place = -1
         if isinstance(target, Vector):
             place = _position(load, target, self.ssa.register[value])
-        barrier = False
-        stores: list[Instr] = []
-        for at in range(load.index - 1, block.start - 1, -1):
-            instr = self._instrs[at]
-            if instr.opcode in ("bar", "barrier") and "warp" not in instr.shape.modifiers:
-                if stores:
+        count = len(target.elements) if isinstance(target, Vector) else 1
+        key = (stores[0].index, stores[-1].index, load.shape.type, count, place)
+        known = self._between.get(key)
+        if known is None:
+            known = self._between[key] = []
+            for store in stores:
+                found = self._stored(store, load, place)
+                if found is None:
+                    known.clear()
                     break
-                barrier = True
-            elif instr.opcode in ("st", "stmatrix") and instr.shape.space == "shared":
-                if not barrier or instr.opcode != "st":
-                    return []
+                known += found
+        return known
+
+    def _scan_shared(self, index: int) -> None:
+        """Find for each shared load of a block the stores between the two barriers before it."""
+        block = self.ssa.cfg.blocks[index]
+        handed: list[Instr] = []
+        stores: list[Instr] = []
+        spoilt = False
+        for instr in self._instrs[block.start : block.end]:
+            opcode = instr.opcode
+            if opcode in ("bar", "barrier") and "warp" not in instr.shape.modifiers:
+                if stores or spoilt:
+                    handed = [] if spoilt else stores
+                    stores, spoilt = [], False
+            elif opcode == "st" and instr.shape.space == "shared":
                 stores.append(instr)
-            elif self._may_store(instr.shape):
-                return []
-        out: list[Node] = []
-        for store in stores:
-            found = self._stored(store, load, place)
-            if found is None:
-                return []
-            out += found
-        return out
+            elif opcode == "ld":
+                if handed and not stores and not spoilt and instr.shape.space == "shared":
+                    self._stores_before[instr.index] = handed
+            elif opcode == "stmatrix" or self._may_store(instr.shape):
+                spoilt = True
 
     def _may_store(self, shape: Shape) -> bool:
         """True for what may write shared memory in other ways than `st.shared` does."""
