@@ -545,6 +545,7 @@ class _Search:
     def _in_node(self, node: int) -> tuple[int, list[list[Movement | None]]] | None:
         """Bits of a part and, by register, the movement of each part; None if nothing is known."""
         setting = self._set
+        self._owner.budget.left -= 1
         if self._owner.budget.spent:
             self._note(self._owner.budget.reason)
             return None
