@@ -498,10 +498,13 @@ class Evaluator:
     def _run(self, value: int) -> Found:
         """The word of a value with what is taken for granted of loops."""
         stack = [self.ssa.resolve(value)]
+        opened: set[int] = set()
+        """What waits for what it needs; of this, what has no word yet is on the stack."""
         memo = self._memo
         while stack:
             current = stack[-1]
             if current in memo:
+                opened.discard(current)
                 stack.pop()
                 continue
             self._steps.left -= 1
@@ -510,9 +513,10 @@ class Evaluator:
             needed = [v for v in self._needs(current) if v not in memo]
             if needed:
                 # A value that needs itself stands on a cycle that no loop header cuts.
-                if any(v in stack for v in needed[:4]) and len(stack) > 1000:
+                if not opened.isdisjoint(needed):
                     memo[current] = Found(UNKNOWN, _EVERYWHERE)
                     continue
+                opened.add(current)
                 stack += needed
                 continue
             memo[current] = self._evaluate(current)
