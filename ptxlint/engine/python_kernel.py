@@ -5,12 +5,14 @@ from __future__ import annotations
 import ast
 import warnings
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Final, TypeAlias
 
 from ptxlint.engine.python_source import PythonSources
 
 _LONGEST_FILE: Final = 1 << 20
 """Characters; a longer file is not parsed."""
+_LONGEST_REMEMBERED: Final = 50_000
 _LONGEST_MASK: Final = 80
 _MASK_AT: Final = {"load": 1, "store": 2}
 """Where the mask of an access stands when it is given by position."""
@@ -37,12 +39,22 @@ class PythonKernels:
     def _of(self, path: str) -> list[PythonKernel]:
         if path not in self._files:
             text = self._sources.text(path) if path.endswith((".py", ".pyw")) else None
-            self._files[path] = [] if text is None else _functions(text.text)
+            self._files[path] = [] if text is None else _functions_of(text.text)
         return self._files[path]
 
 
-def _functions(text: str) -> list[PythonKernel]:
+def _functions_of(text: str) -> list[PythonKernel]:
     """All functions of a file, an inner one behind the one around it."""
+    return _remembered(text) if len(text) <= _LONGEST_REMEMBERED else _functions(text)
+
+
+@lru_cache(maxsize=32)
+def _remembered(text: str) -> list[PythonKernel]:
+    """The same for a text of which another run may ask again."""
+    return _functions(text)
+
+
+def _functions(text: str) -> list[PythonKernel]:
     if len(text) > _LONGEST_FILE:
         return []
     try:
@@ -60,14 +72,21 @@ def _functions(text: str) -> list[PythonKernel]:
 class PythonKernel:
     """One function of a Python file. `first` and `last` are its lines, decorators included."""
 
-    __slots__ = ("_lines", "_node", "first", "last", "name")
+    __slots__ = ("_all", "_lines", "_node", "first", "last", "name")
 
     def __init__(self, node: _Def, lines: list[str]) -> None:
         self._node = node
+        self._all: list[ast.AST] | None = None
         self._lines = lines
         self.name = node.name
         self.first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
         self.last = node.end_lineno or node.lineno
+
+    def _nodes(self) -> list[ast.AST]:
+        """Everything that the function is made of."""
+        if self._all is None:
+            self._all = list(ast.walk(self._node))
+        return self._all
 
     def starts_at(self, line: int) -> bool:
         """True for a line of the decorators or the one of `def`."""
@@ -84,7 +103,7 @@ class PythonKernel:
     def has_compound(self, names: list[str]) -> bool:
         """True if one of these parameters is used as a tuple: it is several ones when compiled."""
         wanted = frozenset(names)
-        for node in ast.walk(self._node):
+        for node in self._nodes():
             inner: ast.expr | None = None
             if isinstance(node, ast.Subscript | ast.Starred):
                 inner = node.value
@@ -99,7 +118,7 @@ class PythonKernel:
     def numbers(self) -> set[str]:
         """Names that are certainly no addresses: multiplied, divided, compared or counted to."""
         out: set[str] = set()
-        for node in ast.walk(self._node):
+        for node in self._nodes():
             operands: list[ast.expr] = []
             if isinstance(node, ast.BinOp) and not isinstance(node.op, ast.Add | ast.Sub):
                 operands = [node.left, node.right]
@@ -114,7 +133,7 @@ class PythonKernel:
         """Names that are certainly addresses: alone in the address of an access, or with what is
         certainly a number."""
         out: set[str] = set()
-        for node in ast.walk(self._node):
+        for node in self._nodes():
             if not isinstance(node, ast.Call) or not node.args or not _is_access(node):
                 continue
             if _called(node) in ("load", "store") or _called(node).startswith("atomic_"):
@@ -127,9 +146,7 @@ class PythonKernel:
     def _assigned(self) -> set[str]:
         """Names that the body gives a value, so that they may stand for something else."""
         return {
-            n.id
-            for n in ast.walk(self._node)
-            if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+            n.id for n in self._nodes() if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
         }
 
     def mask(self, line: int, column: int) -> str:
@@ -138,7 +155,7 @@ class PythonKernel:
 
         A name that is given its value just once, before, is replaced by what it was given.
         """
-        for node in ast.walk(self._node):
+        for node in self._nodes():
             if not isinstance(node, ast.Call) or not _is_access(node):
                 continue
             if node.lineno == line and node.col_offset == column - 1:
@@ -159,12 +176,12 @@ class PythonKernel:
         """What a name was given, if that happened once, outside of loops that it is used in."""
         stores = [
             node
-            for node in ast.walk(self._node)
+            for node in self._nodes()
             if isinstance(node, ast.Name) and node.id == name.id and isinstance(node.ctx, ast.Store)
         ]
         if len(stores) != 1 or name.id in (self.parameters() or ()):
             return None
-        for node in ast.walk(self._node):
+        for node in self._nodes():
             if isinstance(node, ast.Assign) and node.targets == stores:
                 return node.value if node.lineno < name.lineno else None
         return None
