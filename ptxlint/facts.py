@@ -175,8 +175,19 @@ class Facts:
         return None
 
     def forget(self) -> None:
-        """Drop all results. They refer to this object, and would else wait for the collector."""
+        """Drop all results, and take them apart.
+
+        They refer to each other and to this object, and would else wait for the collector, which
+        costs more than all analyses of a small kernel.
+        """
+        results = list(self._results.values())
         self._results.clear()
+        for result in results:
+            release = getattr(result, "release", None)
+            if release is not None:
+                release()
+            elif hasattr(result, "__dict__"):
+                vars(result).clear()
 
     def max_threads(self) -> int | None:
         """Threads per CTA: from `.reqntid`/`.maxntid`, else from the metadata's warps."""

@@ -154,6 +154,16 @@ class Padding:
         """True if shared memory holds finite numbers only, as long as the data is finite."""
         return self._shared_is_finite
 
+    def release(self) -> None:
+        """Take everything apart that refers to itself."""
+        self._drop_evaluators()
+        vars(self).clear()
+
+    def _drop_evaluators(self) -> None:
+        for evaluator in self._evaluators.values():
+            evaluator.release()
+        self._evaluators.clear()
+
     def _stores_finite(self) -> bool:
         """True if all that goes to shared memory is finite as long as what comes from it is.
 
@@ -166,7 +176,7 @@ class Padding:
             for store in self._reach.shared_stores()
             for value in self._reach.payload(store)
         )
-        self._evaluators.clear()
+        self._drop_evaluators()
         return found
 
     # Sites ------------------------------------------------------------------------------------
@@ -381,7 +391,7 @@ class Padding:
         found = self._evaluators.get(key)
         if found is None:
             if len(self._evaluators) > 64:
-                self._evaluators.clear()
+                self._drop_evaluators()
             bits = 0 if false is None else self.bits(false)
             found = self._evaluators[key] = Evaluator(
                 self.ssa, self.guards, self.uniformity, self.reductions,
@@ -710,6 +720,7 @@ class Padding:
                 self._shared_is_finite, self._dependences, self._joins,
             )  # fmt: skip
             self._neutral_under[family] = self._is_neutral_behind_products(evaluator)
+            evaluator.release()
         return self._neutral_under[family]
 
     def _masks_of(self, family: _Family) -> _Masks | None:

@@ -458,7 +458,12 @@ class Evaluator:
         self._uniformity = uniformity
         self._constant: dict[int, Evaluator] = {}
         """By loop header: the evaluator for what holds in all iterations."""
-        self._family: dict[Hypothesis, Evaluator] = {hypothesis: self}
+        self._family: dict[Hypothesis, Evaluator] = {}
+        """The evaluators for other hypotheses that were made on the way."""
+
+    def release(self) -> None:
+        """Take the evaluators of a family apart, which refer to each other."""
+        self._family.clear()
 
     def of(self, value: int) -> Found:
         """The word that a value holds.
@@ -802,8 +807,9 @@ class Evaluator:
         """The evaluator that differs in its hypothesis."""
         if hypothesis == self.hypothesis:
             return self
-        found = self._family.get(hypothesis)
+        found = self if hypothesis == self.hypothesis else self._family.get(hypothesis)
         if found is None:
+            self._family.setdefault(self.hypothesis, self)
             found = self._family[hypothesis] = Evaluator(
                 self.ssa, self._guards, self._uniformity, self._reductions, hypothesis,
                 self._steps, self._samples, self._data, False, self._dependences, self._joins,

@@ -321,6 +321,14 @@ class AtomTable:
                 self.tops[axis] = max(at, self.tops.get(axis, 0))
         return found
 
+    def release(self) -> None:
+        """Forget all atoms and polynomials."""
+        self.atoms.clear()
+        self._known.clear()
+        self.gaps.clear()
+        self.derived.clear()
+        del self._zero
+
     def _inside(self, data: tuple[Any, ...]) -> list[int]:
         """The atoms within polynomials, at any depth, ascending."""
         found: set[int] = set()

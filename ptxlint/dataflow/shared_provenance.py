@@ -61,6 +61,7 @@ NO_ADDRESS: Final = "its address is not linear in the bits of the thread index"
 UNKNOWN_STORE: Final = "a store to shared memory has an address that is not known"
 UNKNOWN_WRITE: Final = "other instructions than plain stores write to shared memory"
 SOME_THREADS: Final = "only some threads come to a store to shared memory"
+OTHER_CTAS: Final = "other CTAs of the cluster may write to shared memory"
 NOT_WRITTEN: Final = "not all that is read was written before"
 NOT_LINEAR: Final = "what threads read is not linear in the bits of their index"
 NOT_A_LOAD: Final = "it is no load from shared memory that is followed"
@@ -374,18 +375,19 @@ class _Setting:
         self.divergent = self._divergent()
 
     def _divergent(self) -> list[Write]:
-        """The writes to which not all threads come, in every state."""
+        """The writes to which not all threads come, and those of other CTAs, in every state."""
         out = []
         for block, events in self.events.items():
-            if self.uniformity.block_divergence(block).level > Level.CTA:
+            out += [_from_elsewhere(e) for e in events if _is_remote(e)]
+            if self.is_divergent(block):
                 numbers = {self.graph.state_of[n] for n in self.graph.at_block.get(block, ())}
                 out += [self.write(e, number) for e in events for number in sorted(numbers)]
         return out
 
-    def is_divergent(self, instr: Instr) -> bool:
-        """True if not all threads come to an instruction, whatever its guard says."""
-        block = self.ssa.cfg.block_of[instr.index]
-        return self.uniformity.block_divergence(block).level > Level.CTA
+    def is_divergent(self, block: int) -> bool:
+        """True if not all threads of the CTA come to a block: some go elsewhere or have left."""
+        reach = self.uniformity.block_divergence(block, stable_memory=True)
+        return max(reach.level, reach.exit_level) > Level.CTA
 
     def state(self, number: int) -> State:
         """The numbers of a state."""
@@ -465,6 +467,19 @@ class _Setting:
         if found is None:
             found = self._cells[key] = cells_of(word, chunk.width, lanes)
         return found << word.add
+
+
+def _is_remote(instr: Instr) -> bool:
+    """True for what may write to the shared memory of other CTAs of the cluster."""
+    shape = instr.shape
+    if shape.has("multicast::cluster"):
+        return True
+    return shape.has("shared::cluster") and not shape.has("bulk")
+
+
+def _from_elsewhere(instr: Instr) -> Write:
+    """A write that another CTA may do at any time."""
+    return Write(instr, Lanes(0, ()), (), 0, True, OTHER_CTAS)
 
 
 def _written(instr: Instr, word: Word) -> list[Chunk] | None:
@@ -590,7 +605,7 @@ class _Search:
         lost = 0
         for write in setting.divergent:
             if write.trouble:
-                self._note(SOME_THREADS)
+                self._note(OTHER_CTAS if write.trouble == OTHER_CTAS else SOME_THREADS)
                 return [], wanted
             lost |= write.cells & wanted
         if lost:

@@ -83,6 +83,11 @@ class Symbolic:
         self._settled: set[int] = set()
         self._opening: set[int] = set()
 
+    def release(self) -> None:
+        """Take polynomials and their table apart, which refer to each other."""
+        self.table.release()
+        vars(self).clear()
+
     @property
     def exhausted(self) -> bool:
         """True once the budget is spent: values asked for since then are opaque."""

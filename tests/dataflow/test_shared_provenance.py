@@ -270,8 +270,10 @@ def test_what_is_not_known_is_said() -> None:
     atomic = "atom.shared.add.u32 %r7, [%r3], 1;\n"
     generic = "ld.param.u64 %d1, [a];\nst.b32 [%d1], %r8;\n"
     remote = "mapa.shared::cluster.u32 %r6, %r3, 0;\nst.shared::cluster.b32 [%r6], %r8;\n"
-    for other in (atomic, generic, remote):
+    for other in (atomic, generic):
         assert reason(STORE + other + LOAD) == shared_provenance.UNKNOWN_WRITE
+    # Another CTA may be faster, and write before this one comes to the load.
+    assert reason(STORE + LOAD + remote) == shared_provenance.OTHER_CTAS
     one_way = "setp.lt.s32 %p1, %r4, 5;\n@%p1 bra DONE;\n" + STORE + "DONE:\n"
     assert reason(one_way + LOAD) == shared_provenance.NOT_WRITTEN
 
@@ -281,6 +283,8 @@ def test_stores_of_some_threads() -> None:
         "setp.lt.u32 %p1, %r0, 32;\n@%p1 bra DONE;\nst.shared.b32 [%r3], %r8;\nDONE: bar.sync 0;\n"
     )
     assert reason(STORE + some + LOAD) == shared_provenance.SOME_THREADS
+    left = "setp.lt.u32 %p1, %r0, 32;\n@%p1 ret;\nst.shared.b32 [%r3], %r8;\nbar.sync 0;\n"
+    assert reason(STORE + left + LOAD) == shared_provenance.SOME_THREADS
     # Elsewhere they do no harm.
     assert stores_behind(STORE + some.replace("%r3]", "%r3+512]") + LOAD) == ["%r9"]
 
