@@ -238,16 +238,32 @@ class _Hazards:
 
     def _groups(self, accesses: list[Access]) -> list[Group]:
         found: dict[object, Group] = {}
+        lost: dict[tuple[bool, tuple[int, int]], None] = {}
         for access in accesses:
             parts = split(access.offset)
-            if parts is None or not all(map(self._is_followed, access.offset.atoms())):
-                raise _Open("an address goes by lanes in a way that is not followed")
-            store = access.kind == "store"
+            is_store = access.kind == "store"
             segment = self._paths.segment(access.instr)
-            key = (store, segment, parts.moving)
-            group = found.setdefault(key, Group(store, segment, parts.moving, []))
+            if parts is None or not all(map(self._is_followed, access.offset.atoms())):
+                lost[is_store, segment] = None
+                continue
+            key = (is_store, segment, parts.moving)
+            group = found.setdefault(key, Group(is_store, segment, parts.moving, []))
             group.members.append((access, parts))
+        places = {**lost, **dict.fromkeys((g.is_store, g.segment) for g in found.values())}
+        for is_store, segment in lost:
+            for other, place in places:
+                if other != is_store and self._meet(segment, place):
+                    raise _Open("an address goes by lanes in a way that is not followed")
         return list(found.values())
+
+    def _meet(self, first: tuple[int, int], second: tuple[int, int]) -> bool:
+        """True if control gets from one segment to the other, either way, without a barrier."""
+        paths = self._paths
+        return any(
+            paths.within_round(a, b)
+            or any(paths.to_next_round(a, b, loop) for loop in self._around(a[0], b[0]))
+            for a, b in ((first, second), (second, first))
+        )
 
     def _is_followed(self, atom: Atom) -> bool:
         """True for a bit of the thread's number, and for what all threads have the same."""
@@ -279,10 +295,11 @@ class _Hazards:
         ):
             yield self._still(gap)
         for loop in self._around(load.segment[0], store.segment[0]):
-            step = self._step(load, store, loop)
             if paths.to_next_round(load.segment, store.segment, loop):
+                step = self._step(load, store, loop)
                 yield from self._later(gap, -step, load, store, loop)
             if paths.to_next_round(store.segment, load.segment, loop):
+                step = self._step(load, store, loop)
                 yield from self._later(gap, step, load, store, loop)
 
     def _later(

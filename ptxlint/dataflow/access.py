@@ -318,15 +318,19 @@ def use_of(offset: Polynomial, index: Polynomial) -> Use | None:
 
 
 def _holds_only(part: Index, use: Use, index: Polynomial) -> bool:
-    """True if the part of an offset with the scale of an index is made of that index alone."""
-    return all(
-        monomial in index.terms
-        and coefficient * part.element == index.terms[monomial] * use.element
+    """True if the part of an offset with the scale of an index is made of that index alone, or of
+    it and of what stays below one step of it: the columns of a row of constant length."""
+    whole = index.terms
+    rest = {
+        monomial: coefficient * part.element - whole.get(monomial, 0) * use.element
         for monomial, coefficient in part.terms.terms.items()
-    )
+    }
+    if not any(rest.values()):
+        return True
+    low, high = Polynomial(index.table, {m: c for m, c in rest.items() if c}).range()
+    return low >= 0 and high < use.element
 
 
-@remembered
 def core_of(index: Polynomial) -> Polynomial:
     """The terms of an index that are the same for all threads of a CTA: where its tile starts."""
     atoms = index.table.atoms
