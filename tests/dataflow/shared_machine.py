@@ -64,10 +64,14 @@ class SharedMachine:
         self._instrs = facts.function.instrs
         self._threads = threads
         self._random = random
-        self._registers: dict[Register, list[Lane]] = {}
+        self.registers: dict[Register, list[Lane]] = {}
         self._memory: dict[tuple[str, int], Cell] = {}
         self._parameters: dict[tuple[str, int], int] = {}
         self._needed = self._slice()
+
+    def compute_all(self) -> None:
+        """Work out every register, not only those that addresses and branches need."""
+        self._needed = {instr.index for instr in self._instrs}
 
     def _slice(self) -> set[int]:
         """The instructions of which the results may matter to addresses and branches."""
@@ -118,7 +122,7 @@ class SharedMachine:
         block = self._cfg.blocks[index]
         if block.condition is not None:
             register, value = block.condition
-            lanes = self._registers.get(register, [None] * self._threads)
+            lanes = self.registers.get(register, [None] * self._threads)
             if any(x is None for x in lanes):
                 taken = self._random.random() < 0.5
             elif len(set(lanes)) > 1:
@@ -183,7 +187,7 @@ class SharedMachine:
         guard = instr.guard
         if guard is None:
             return list(range(self._threads))
-        lanes = self._registers.get(guard, [None] * self._threads)
+        lanes = self.registers.get(guard, [None] * self._threads)
         wanted = instr.shape.guard == "@"
         return [t for t, x in enumerate(lanes) if x is None or bool(x) == wanted]
 
@@ -269,7 +273,7 @@ class SharedMachine:
                 place = thread, at // element, at % element
                 cells[place] = self._memory.get((name, start + at))
         for register in instr.defs:
-            self._registers[register] = [None] * self._threads
+            self.registers[register] = [None] * self._threads
         return Seen(instr, cells)
 
     # Arithmetic -------------------------------------------------------------------------------
@@ -279,8 +283,8 @@ class SharedMachine:
         for at, _ in enumerate(instr.defs):
             results.append([self._result(instr, at, thread) for thread in range(self._threads)])
         for register, values in zip(instr.defs, results, strict=True):
-            old = self._registers.get(register, [None] * self._threads)
-            self._registers[register] = [
+            old = self.registers.get(register, [None] * self._threads)
+            self.registers[register] = [
                 values[t] if t in active or instr.guard is None else old[t]
                 for t in range(self._threads)
             ]
@@ -288,7 +292,7 @@ class SharedMachine:
     def _read(self, operand: Operand, thread: int, width: int) -> Lane:
         mask = (1 << width) - 1
         if isinstance(operand, Register):
-            lanes = self._registers.get(operand)
+            lanes = self.registers.get(operand)
             found = None if lanes is None else lanes[thread]
             return None if found is None else found & mask
         if isinstance(operand, Immediate):
