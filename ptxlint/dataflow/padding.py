@@ -13,38 +13,42 @@ known.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from heapq import heappop, heappush
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, Final, NamedTuple
 
 from ptxlint.dataflow import floats, integer_words
+from ptxlint.dataflow.conditions import Condition, Conditions
 from ptxlint.dataflow.floats import FORMATS, AbstractFloat
 from ptxlint.dataflow.guards import ALWAYS, Conjunct, Conjunction, Guards, GuardsAnalysis
 from ptxlint.dataflow.joins import Joins, JoinsAnalysis
+from ptxlint.dataflow.lane_map import lane_width
+from ptxlint.dataflow.movements import Movements
 from ptxlint.dataflow.obstacles import Obstacles
+from ptxlint.dataflow.padding_marks import Mark, Marks
+from ptxlint.dataflow.padding_moves import Mover
+from ptxlint.dataflow.padding_products import Products
 from ptxlint.dataflow.padding_reach import Reach
 from ptxlint.dataflow.padding_values import (
-    ANY_INDEX,
     DATA,
     Data,
     Dependences,
     Evaluator,
     Found,
     Hypothesis,
-    Number,
+    Session,
     as_float,
     conjunct_bits,
     is_finite_word,
-    varies,
 )
 from ptxlint.dataflow.polynomial import Polynomial
 from ptxlint.dataflow.reductions import Leaf, Reduction, Reductions, ReductionsAnalysis
+from ptxlint.dataflow.rounds import Rounds
+from ptxlint.dataflow.shared_provenance import SharedProvenanceAnalysis
 from ptxlint.dataflow.ssa import SsaAnalysis
 from ptxlint.dataflow.ssa_values import MERGE, Ssa
 from ptxlint.dataflow.uniformity import Uniformity, UniformityAnalysis
 from ptxlint.facts import Analysis, Facts
 from ptxlint.ir.instruction import Instr
-from ptxlint.ir.pattern import fold
 from ptxlint.ir.types import BITS
 
 PROVED: Final = "proved"
@@ -76,7 +80,8 @@ class Site(NamedTuple):
 class Pair(NamedTuple):
     """The verdict on one conjunct and one thing that combines lanes.
 
-    `value` is what a lane then holds, `reduction` is None for a contraction or an exchange.
+    `value` is what a lane then holds, `reduction` is None for a contraction or an exchange, which
+    is `at`.
     """
 
     site: Site
@@ -86,6 +91,7 @@ class Pair(NamedTuple):
     status: str
     reason: str
     leaf: Leaf | None = None
+    at: Instr | None = None
 
 
 class _Value(NamedTuple):
@@ -129,13 +135,11 @@ class Padding:
         """Steps that are left, shared with the evaluators."""
         self.sites: list[Site] = []
         self.verdicts: list[LoadVerdict] = []
-        self._conjuncts: dict[int, dict[Conjunct, list[Site]]] = {}
         self._evaluators: dict[tuple[Any, ...], Evaluator] = {}
+        self._relatives: dict[tuple[Any, ...], dict[int, Evaluator]] = {}
         self._bits: dict[Conjunct, int] = {}
         self._shared_is_finite = False
-        self._masks: dict[_Family, _Masks] | None = None
-        self._orders: dict[Conjunction, list[Conjunct]] = {}
-        self._neutral_under: dict[_Family, bool] = {}
+        self._session = Session()
         self._bounds: dict[int, tuple[AbstractFloat, ...]] = {}
         reductions = self.reductions
         calls = any(i.shape.row.is_call for i in facts.function.instrs)
@@ -145,8 +149,27 @@ class Padding:
             self._reach = Reach(facts, self.reductions)
             self._obstacles = Obstacles(facts)
             self._dependences = Dependences(self.ssa, self.uniformity, self.reductions)
+            self._conditions = Conditions(lane_width(facts), self.uniformity, self.reductions.loops)
+            self._movements = Movements(
+                facts, self.ssa, self.reductions, self._conditions,
+                Rounds(self.ssa, self.reductions.loops, self.guards),
+            )  # fmt: skip
+            self._mover = Mover(
+                self.ssa, self.guards, self.reductions, self._movements, self._conditions
+            )
+            self._marks = Marks(
+                self.ssa, self.uniformity, self.reductions, self._conditions, self._movements,
+                self._joins, self.steps,
+            )  # fmt: skip
+            self._mover.marks = self._marks
             self._shared_is_finite = self._reach.is_without_infinities or self._stores_finite()
-            self._marks = self._spread()
+            free = self._evaluator(None, ALWAYS)
+            self._movements.is_zero = lambda passage, condition: self._mover.is_zero(
+                free, passage.payload.instr, self._movements.stored(passage)[0], condition
+            )
+            self._loads = list(self._groups())
+            self._put_marks()
+            self._marks.spread()
             self._judge()
 
     @property
@@ -163,6 +186,11 @@ class Padding:
         for evaluator in self._evaluators.values():
             evaluator.release()
         self._evaluators.clear()
+        for relatives in self._relatives.values():
+            for evaluator in relatives.values():
+                evaluator.release()
+            relatives.clear()
+        self._relatives.clear()
 
     def _stores_finite(self) -> bool:
         """True if all that goes to shared memory is finite as long as what comes from it is.
@@ -205,72 +233,30 @@ class Padding:
             groups.setdefault(key, []).append(site)
         yield from groups.values()
 
-    def _touching(self, roots: Iterable[int]) -> dict[Conjunct, list[Site]]:
-        """The conjuncts of masked loads whose padding may show in a value.
-
-        The way ends at memory and at what a whole CTA agrees on.
-        """
-        found = 0
-        for root in roots:
-            found |= self._marks.get(self.ssa.resolve(root), 0)
-        cached = self._conjuncts.get(found)
-        if cached is None:
-            cached = self._conjuncts[found] = {}
-            left = found
-            while left:
-                lowest = left & -left
-                left ^= lowest
-                site = self.sites[lowest.bit_length() - 1]
-                for conjunct in self._ordered(site.guard):
-                    cached.setdefault(conjunct, []).append(site)
-        return cached
-
-    def _ordered(self, guard: Conjunction) -> list[Conjunct]:
-        """The conjuncts in an order that does not change from run to run."""
-        found = self._orders.get(guard)
-        if found is None:
-            found = self._orders[guard] = sorted(guard, key=repr)
-        return found
-
-    def _spread(self) -> dict[int, int]:
-        """The sites whose padding may show in each value, as bits: also by way of predicates."""
-        marks = {site.value: 1 << at for at, site in enumerate(self.sites) if site.value >= 0}
-        # In the order of the text, so that a value is mostly met when all before it are done.
-        work = sorted(marks)
-        waiting = set(work)
-        while work and self.steps.left > 0:
-            value = heappop(work)
-            waiting.discard(value)
-            mark = marks[value]
-            for target in self._behind(value):
-                self.steps.left -= 1
-                if mark & ~marks.get(target, 0):
-                    marks[target] = marks.get(target, 0) | mark
-                    if target not in waiting:
-                        waiting.add(target)
-                        heappush(work, target)
-        return marks
-
-    def _behind(self, value: int) -> list[int]:
-        """The values that are computed from this one or selected by it."""
-        ssa = self.ssa
-        found: list[int] = []
-        for user in ssa.users(value):
-            if user < 0:
-                found.append(~user)
-                continue
-            instr = self._facts.function.instrs[user]
-            found += ssa.def_values[user]
-            if instr.opcode == "bra" and instr.guard is not None:
-                found += self._joins.decided_by(instr)
-        depends = self.uniformity.dependence
-        return [v for v in found if depends(v) & ANY_INDEX and not self._reach.is_source(v)]
+    def _put_marks(self) -> None:
+        """Mark what each load masks with the conditions under which it does."""
+        for load, sites in enumerate(self._loads):
+            for site in sites:
+                bits = 0
+                for conjunct in sorted(site.guard, key=repr):
+                    condition = self._conditions.of(conjunct, self.bits(conjunct))
+                    bits |= 1 << self._marks.number(condition, load)
+                if site.value < 0:
+                    self._marks.put_copy(site.instr, bits)
+                else:
+                    self._marks.put(site.value, bits)
 
     # Judging ----------------------------------------------------------------------------------
     def _judge(self) -> None:
-        pairs: dict[int, list[Pair]] = {}
+        pairs: dict[int, dict[Any, Pair]] = {}
+
+        def note(load: int, pair: Pair) -> None:
+            at = None if pair.at is None else pair.at.index
+            key = at, pair.conjunct, pair.leaf, pair.status, pair.reason
+            pairs.setdefault(load, {}).setdefault(key, pair._replace(site=self._loads[load][0]))
+
         for reduction in self.reductions.all:
-            found: list[tuple[Pair, list[Site]]] = []
+            found: list[tuple[Pair, int]] = []
             bare: list[Leaf] = []
             for leaf in reduction.leaves:
                 own = list(self._leaf_pairs(reduction, leaf))
@@ -278,24 +264,72 @@ class Padding:
                 if not own and not leaf.init:
                     bare.append(leaf)
             doubt = bool(found) and any(not self._is_neutral_anyway(reduction, b) for b in bare)
-            for pair, sites in found:
+            for pair, load in found:
                 if doubt and pair.status == PROVED:
                     reason = f"a part of what reaches `{_name(reduction)}` has no mask of its own"
                     pair = pair._replace(status=OPEN, reason=reason)
-                for site in sites:
-                    pairs.setdefault(site.value, []).append(pair._replace(site=site))
-        for group in self._groups():
-            verdict = self._verdict(group, [p for s in group for p in pairs.get(s.value, ())])
+                note(load, pair)
+        for load, pair in self._of_products():
+            note(load, pair)
+        for load, pair in self._of_other_ways():
+            note(load, pair)
+        for load, group in enumerate(self._loads):
+            verdict = self._verdict(group, list(pairs.get(load, {}).values()))
             if verdict is not None:
                 self.verdicts.append(verdict)
 
-    def _leaf_pairs(self, reduction: Reduction, leaf: Leaf) -> Iterator[tuple[Pair, list[Site]]]:
-        """The verdicts on one leaf, each with the loads whose conjunct it is about."""
-        for conjunct, sites in self._touching(self._roots(leaf)).items():
-            known = frozenset.intersection(*(s.guard for s in sites)) - {conjunct}
-            pair = self._pair(reduction, leaf, conjunct, known, sites[0])
+    def _leaf_pairs(self, reduction: Reduction, leaf: Leaf) -> Iterator[tuple[Pair, int]]:
+        """The verdicts on one leaf, each with the load that it is about."""
+        by_condition: dict[int, list[int]] = {}
+        for mark in self._marks.each(self._marks.of_leaf(leaf)):
+            by_condition.setdefault(mark.condition.number, []).append(mark.load)
+        for number, loads in by_condition.items():
+            condition = self._conditions.all[number]
+            pair = self._pair(reduction, leaf, condition, self._known(condition, loads))
             if pair is not None:
-                yield pair, sites
+                for load in loads:
+                    yield pair, load
+
+    def _known(self, condition: Condition, loads: list[int]) -> Conjunction:
+        """What holds besides where only this conjunct of the loads' masks is false."""
+        conjunct = condition.conjunct
+        guards = [s.guard for n in loads for s in self._loads[n] if conjunct in s.guard]
+        if conjunct is None or not guards or condition.fixed:
+            return ALWAYS
+        return frozenset.intersection(*guards) - {conjunct}
+
+    def _of_products(self) -> Iterator[tuple[int, Pair]]:
+        """The verdicts on what reaches the factors of products."""
+        products = Products(self._conditions, self._movements, self._marks, self._mover)
+        evaluator = self._evaluator(None, ALWAYS)
+        for instr in self.reductions.contractions:
+            for judged in products.judge(instr, evaluator):
+                load = judged.mark.load
+                status = PROVED if judged.holds else OPEN
+                yield load, self._other(judged.mark, instr, status, judged.reason)
+
+    def _other(self, mark: Mark, at: Instr | None, status: str, reason: str) -> Pair:
+        """A verdict on something that is no tree."""
+        site = self._loads[mark.load][0]
+        conjunct = mark.condition.conjunct or min(site.guard, key=repr)
+        return Pair(site, conjunct, None, None, status, reason, None, at)
+
+    def _of_other_ways(self) -> Iterator[tuple[int, Pair]]:
+        """What is mixed with other lanes' data in ways that are not recognised."""
+        marks = self._marks
+        for number, instr in marks.exchanged.items():
+            reason = f"`{instr.opcode}` combines lanes in a way that is not recognised"
+            yield marks.all[number].load, self._other(marks.all[number], instr, OPEN, reason)
+        for number, instr in marks.unknown.items():
+            reason = f"the padding goes on, but {self._obstacles.at(instr)}"
+            yield marks.all[number].load, self._other(marks.all[number], instr, OPEN, reason)
+        for number in marks.carried:
+            reason = "a loop carries the padding on in a way that is not recognised"
+            yield marks.all[number].load, self._other(marks.all[number], None, OPEN, reason)
+        for number, instr in marks.updates.items():
+            if instr.guard is None:
+                reason = "the padding reaches an atomic update"
+                yield marks.all[number].load, self._other(marks.all[number], instr, OPEN, reason)
 
     def _roots(self, leaf: Leaf) -> list[int]:
         """The values that a leaf is made of: itself, or the factors of what an `fma` adds."""
@@ -344,7 +378,6 @@ class Padding:
 
     def _verdict(self, group: list[Site], pairs: list[Pair]) -> LoadVerdict | None:
         found = list(pairs)
-        found += self._through_memory(group)
         if not found:
             return None
         fill = self._fill(group[0])
@@ -352,7 +385,8 @@ class Padding:
         if worst.status == OPEN:
             worst = self._explained(worst, found)
             found.insert(0, worst)
-        if self.steps.left <= 0 and worst.status == PROVED:
+        spent = self.steps.left <= 0 or not self._marks.is_complete
+        if spent and worst.status == PROVED:
             worst = worst._replace(status=OPEN, reason=self.steps.reason)
             found.append(worst)
         return LoadVerdict(tuple(group), worst.status, worst.reason, tuple(found), fill)
@@ -382,24 +416,31 @@ class Padding:
 
     def _evaluator(
         self,
-        false: Conjunct | None,
+        condition: Condition | None,
         known: Conjunction,
         sample: int = -1,
         data: float | None = None,
     ) -> Evaluator:
-        key = (false, known, sample, data)
+        number = -1 if condition is None else condition.number
+        key = (number, known, sample, data)
         found = self._evaluators.get(key)
         if found is None:
-            if len(self._evaluators) > 64:
-                self._drop_evaluators()
-            bits = 0 if false is None else self.bits(false)
-            found = self._evaluators[key] = Evaluator(
-                self.ssa, self.guards, self.uniformity, self.reductions,
-                Hypothesis(false, known, bits), self.steps,
-                _SAMPLES[sample] if sample >= 0 else None,
-                DATA if data is None else Data(data),
-                self._shared_is_finite, self._dependences, self._joins,
-            )  # fmt: skip
+            relatives = self._relatives.setdefault((sample, data), {})
+            found = relatives.get(number) if not known else None
+            if found is None:
+                conjunct = None if condition is None else condition.conjunct
+                bits = 0 if condition is None else condition.bits
+                found = Evaluator(
+                    self.ssa, self.guards, self.uniformity, self.reductions,
+                    Hypothesis(conjunct, known, bits), self.steps,
+                    _SAMPLES[sample] if sample >= 0 else None,
+                    DATA if data is None else Data(data),
+                    self._shared_is_finite, self._dependences, self._joins,
+                    self._mover, condition, self._session, relatives,
+                )  # fmt: skip
+                if not known:
+                    relatives[number] = found
+            self._evaluators[key] = found
         return found
 
     def _leaf(self, evaluator: Evaluator, reduction: Reduction, leaf: Leaf) -> _Value | None:
@@ -420,13 +461,19 @@ class Padding:
         self,
         reduction: Reduction,
         leaf: Leaf,
-        conjunct: Conjunct,
+        condition: Condition,
         known: Conjunction,
-        site: Site,
     ) -> Pair | None:
-        evaluator = self._evaluator(conjunct, known)
+        site = self._loads[0][0]
+        conjunct = condition.conjunct
+        if conjunct is None:
+            conjunct = min(site.guard, key=repr)
+            if self._is_neutral_anyway(reduction, leaf):
+                return None
+            return Pair(site, conjunct, reduction, None, OPEN, condition.lost, leaf)
+        evaluator = self._evaluator(condition, known)
         if reduction.type not in FORMATS and reduction.type.removesuffix("x2") not in FORMATS:
-            return self._integers(evaluator, reduction, leaf, conjunct, site)
+            return self._integers(evaluator, reduction, leaf, condition, site)
         comes = evaluator.comes(leaf.ways)
         found = self._leaf(evaluator, reduction, leaf)
         if found is None or not (found.touched or comes.touched):
@@ -438,12 +485,19 @@ class Padding:
         neutral = self._neutral(reduction, value)
         if neutral:
             return Pair(site, conjunct, reduction, value, PROVED, neutral, leaf)
-        status, reason = self._not_neutral(reduction, leaf, conjunct, known, value, comes.certain)
+        status, reason = self._not_neutral(reduction, leaf, condition, known, value, comes.certain)
         return Pair(site, conjunct, reduction, value, status, reason, leaf)
 
     def _integers(
-        self, evaluator: Evaluator, reduction: Reduction, leaf: Leaf, c: Conjunct, site: Site
+        self,
+        evaluator: Evaluator,
+        reduction: Reduction,
+        leaf: Leaf,
+        condition: Condition,
+        site: Site,
     ) -> Pair | None:
+        c = condition.conjunct
+        assert c is not None
         comes = evaluator.comes(leaf.ways)
         found = self._integer(evaluator, reduction, leaf)
         if not found.touched and not comes.touched:
@@ -457,8 +511,7 @@ class Padding:
             reason = integer_words.neutral(operator, kind, found.word, bounds)
             if reason:
                 return Pair(site, c, reduction, None, PROVED, reason, leaf)
-        known = site.guard - {c}
-        axis = self._axis(reduction, leaf, c, known)
+        axis = self._axis(reduction, leaf, condition)
         if axis == _SAME:
             reason = "the padding lies along an axis that is not combined"
             return Pair(site, c, reduction, None, PROVED, reason, leaf)
@@ -538,19 +591,20 @@ class Padding:
         self,
         reduction: Reduction,
         leaf: Leaf,
-        conjunct: Conjunct,
+        condition: Condition,
         known: Conjunction,
         value: AbstractFloat,
         comes: bool | None,
     ) -> tuple[str, str]:
         """The verdict where the padding is not known to be neutral."""
         what = f"padding lanes may hold {_short(value)} when they reach `{_name(reduction)}`"
-        axis = self._axis(reduction, leaf, conjunct, known)
+        axis = self._axis(reduction, leaf, condition)
         if axis == _SAME:
             return PROVED, "the padding lies along an axis that is not combined"
         if axis == _UNCLEAR:
             return OPEN, f"{what}; whether these lanes are combined with others is not known"
-        if not _can_be_false(conjunct):
+        assert condition.conjunct is not None
+        if not _can_be_false(condition.conjunct):
             return OPEN, f"{what}; whether a launch has such lanes is not known"
         if not self._reach.reaches_memory(reduction):
             return OPEN, f"{what}; the result shifts an exponent or does not reach memory"
@@ -559,48 +613,43 @@ class Padding:
         if comes is None:
             return OPEN, f"{what}; whether control comes that way is not known"
         for sample in range(len(_SAMPLES)):
-            shown = self._certainly_wrong(reduction, leaf, conjunct, known, sample)
+            shown = self._certainly_wrong(reduction, leaf, condition, known, sample)
             if shown is not None:
                 return REFUTED, f"padding lanes hold {shown} when they reach `{_name(reduction)}`"
         return OPEN, what
 
-    def _axis(
-        self, reduction: Reduction, leaf: Leaf, conjunct: Conjunct, known: Conjunction
-    ) -> str:
-        """Whether a conjunct tells apart what a reduction combines."""
-        bits = self.bits(conjunct)
-        if bits & leaf.lanes and conjunct.polynomial is not None:
+    def _axis(self, reduction: Reduction, leaf: Leaf, condition: Condition) -> str:
+        """Whether a condition tells apart what a reduction combines."""
+        has_polynomial = (
+            condition.conjunct is not None and condition.conjunct.polynomial is not None
+        )
+        if condition.bits & leaf.lanes and has_polynomial:
             return _DIFFERENT
-        if bits & leaf.lanes or (leaf.handed and bits):
+        if condition.bits & leaf.lanes or (leaf.handed and condition.bits):
             return _UNCLEAR
-        if self._reach.depends_on_loops(conjunct, reduction.loops):
+        if not self._marks.is_the_same(reduction, condition):
             return _UNCLEAR
-        if self._reach.is_exchanged_again(reduction):
-            return _UNCLEAR
-        evaluator = self._evaluator(conjunct, known)
-        for other in reduction.leaves:
-            found = self._leaf(evaluator, reduction, other)
-            if not other.init and (found is None or not found.touched):
-                return _UNCLEAR
-        return _SAME
+        if self._marks.is_shared_by_all(reduction, condition):
+            return _SAME
+        return _UNCLEAR
 
     def _certainly_wrong(
         self,
         reduction: Reduction,
         leaf: Leaf,
-        conjunct: Conjunct,
+        condition: Condition,
         known: Conjunction,
         sample: int,
     ) -> str | None:
         """The padding value in words if it certainly changes the result with these statistics."""
         if reduction.operator in ("add", "mul"):
-            value = self._sampled(conjunct, known, sample, None, reduction, leaf)
+            value = self._sampled(condition, known, sample, None, reduction, leaf)
             neutral = 0.0 if reduction.operator == "add" else 1.0
             if value is None or (value.nan and value.point is None) or value.contains(neutral):
                 return None
             return _short(value)
         for data in _DATA_SAMPLES:
-            value = self._sampled(conjunct, known, sample, data, reduction, leaf)
+            value = self._sampled(condition, known, sample, data, reduction, leaf)
             if value is None or value.nan:
                 continue
             true = [self._sampled(None, self._all_known(), sample, data, reduction, x)
@@ -622,177 +671,17 @@ class Padding:
 
     def _sampled(
         self,
-        false: Conjunct | None,
+        condition: Condition | None,
         known: Conjunction,
         sample: int,
         data: float | None,
         reduction: Reduction,
         leaf: Leaf,
     ) -> AbstractFloat | None:
-        found = self._leaf(self._evaluator(false, known, sample, data), reduction, leaf)
+        found = self._leaf(self._evaluator(condition, known, sample, data), reduction, leaf)
         if found is None:
             return None
         return found.number
-
-    # What is not a tree -----------------------------------------------------------------------
-    def _through_memory(self, group: list[Site]) -> list[Pair]:
-        """Verdicts for ways that end in shared memory, in a contraction or in an unknown tree."""
-        reach = self._reach
-        values = [s.value for s in group if s.value >= 0]
-        ends = reach.ends(values, True)
-        out: list[Pair] = []
-        site = group[0]
-        conjunct = self._ordered(site.guard)[0]
-
-        def note(status: str, reason: str) -> None:
-            out.append(Pair(site, conjunct, None, None, status, reason))
-
-        for instr in ends.unknown[:1]:
-            note(OPEN, f"the padding goes on, but {self._obstacles.at(instr)}")
-        for instr in ends.exchanges[:1]:
-            note(OPEN, f"`{instr.opcode}` combines lanes in a way that is not recognised")
-        for _ in self._carried_on(group, ends.carried)[:1]:
-            note(OPEN, "a loop carries the padding on in a way that is not recognised")
-        for _ in ends.atomics[:1]:
-            if not ends.are_masked_atomics:
-                note(OPEN, "the padding reaches an atomic update")
-        stored = [s.instr for s in group if s.value < 0]
-        kept = self._kept_nonzero(group, ends.shared, ends.contractions)
-        if stored or ends.shared or ends.contractions:
-            into = reach.shared_use(ends.shared + stored)
-            if kept is None and stored and any(s.instr.shape.guard for s in group):
-                kept = "a copy that is masked off leaves old data in shared memory"
-            if ends.contractions or into.contracted:
-                if kept is not None:
-                    note(OPEN, kept)
-                elif into.product_goes_on and not into.combined and self._is_masked_again(group):
-                    note(PROVED, "padding is 0 in the product, and masked again behind it")
-                elif into.combined or into.product_goes_on:
-                    note(OPEN, "padding along a row or column of a product goes on to be combined")
-                else:
-                    note(PROVED, "padding lanes hold 0 when they reach the product")
-            elif into.combined:
-                note(OPEN, "the padding passes through shared memory in another layout")
-        return out
-
-    def _carried_on(self, group: list[Site], phis: list[int]) -> list[int]:
-        """The phis whose loops change the guards of these loads from round to round.
-
-        Elsewhere a guard that is false is so in all rounds.
-        """
-        loops = self.reductions.loops
-        guards = {c for site in group for c in site.guard}
-        return [
-            phi for phi in phis if any(varies(c, loops, (self.ssa.phi_block[phi],)) for c in guards)
-        ]
-
-    def _is_masked_again(self, group: list[Site]) -> bool:
-        """True if what is made of a product is masked by the load's own bound before it is
-        combined again.
-
-        The product has another layout than the load, so that conjuncts are compared by their
-        family: the same bound for the same range of indices.
-        """
-        wanted: dict[tuple[_Family, bool], _Range] = {}
-        for site in group:
-            for conjunct in site.guard:
-                if not self.bits(conjunct):
-                    # A stage of the pipeline that is not there is not consumed either.
-                    continue
-                family = _family(conjunct)
-                if family is None:
-                    return False
-                # Loads ahead of a pipelined loop are a range of their own.
-                extent = _range(conjunct)
-                key = family, bool(extent.step)
-                wanted[key] = extent.hull(wanted.get(key))
-        families = {family for family, _ in wanted}
-        if len(families) != 1:
-            return False
-        family = families.pop()
-        masks = self._masks_of(family)
-        if masks is None or not all(masks.range.is_same(extent) for extent in wanted.values()):
-            return False
-        if family not in self._neutral_under:
-            evaluator = Evaluator(
-                self.ssa, self.guards, self.uniformity, self.reductions,
-                Hypothesis(None, ALWAYS, masks.bits, masks.conjuncts), self.steps, None, DATA,
-                self._shared_is_finite, self._dependences, self._joins,
-            )  # fmt: skip
-            self._neutral_under[family] = self._is_neutral_behind_products(evaluator)
-            evaluator.release()
-        return self._neutral_under[family]
-
-    def _masks_of(self, family: _Family) -> _Masks | None:
-        """The conjuncts of a family under which the function selects values; None for none."""
-        if self._masks is None:
-            self._masks = {f: self._joined(found) for f, found in self._find_masks().items()}
-        return self._masks.get(family)
-
-    def _joined(self, conjuncts: set[Conjunct]) -> _Masks:
-        extent: _Range | None = None
-        bits = 0
-        for conjunct in conjuncts:
-            extent = _range(conjunct).hull(extent)
-            bits |= self.bits(conjunct)
-        assert extent is not None
-        return _Masks(frozenset(conjuncts), extent, bits)
-
-    def _find_masks(self) -> dict[_Family, set[Conjunct]]:
-        found: dict[_Family, set[Conjunct]] = {}
-        for instr in self._facts.function.instrs:
-            if instr.opcode != "selp" or not self.ssa.cfg.is_reachable(instr):
-                continue
-            predicate = self.reductions.read(instr, instr.operands[3])
-            if predicate is None or self._is_size(instr):
-                continue
-            for conjunct in self.guards.of_predicate(predicate, True) or ():
-                family = _family(conjunct)
-                if family is not None:
-                    found.setdefault(family, set()).add(conjunct)
-        return found
-
-    def _is_size(self, instr: Instr) -> bool:
-        """True for a `selp` that gives the source size of a `cp.async`, or a part of it."""
-        result = self.ssa.def_values[instr.index][0]
-        copies = any(reader.opcode == "cp" for reader in self.ssa.instr_users(result))
-        return copies or any(fold(arm) for arm in instr.operands[1:3])
-
-    def _is_neutral_behind_products(self, evaluator: Evaluator) -> bool:
-        behind = self._reach.behind_products()
-        if behind is None:
-            return False
-        for number in sorted(behind.reductions):
-            reduction = self.reductions.all[number]
-            for leaf in reduction.leaves:
-                if leaf.init:
-                    continue
-                found = self._leaf(evaluator, reduction, leaf)
-                if found is None or not found.touched:
-                    return False
-                if not self._neutral(reduction, found.number):
-                    return False
-        return all(
-            (word := evaluator.of(value)).touched == 3 and _is_zero_where(word.word, 3)
-            for value in behind.factors
-        )
-
-    def _kept_nonzero(
-        self, group: list[Site], shared: list[Instr], contractions: list[Instr]
-    ) -> str | None:
-        """Why a padding lane may not hold 0 where it goes to shared memory or into a product."""
-        for instr in [*shared, *contractions]:
-            operands = self._reach.payload(instr)
-            for conjunct, sites in self._touching(operands).items():
-                own = [s for s in sites if s in group]
-                if not own:
-                    continue
-                evaluator = self._evaluator(conjunct, own[0].guard - {conjunct})
-                for value in operands:
-                    found = evaluator.of(value)
-                    if not _is_zero_where(found.word, found.touched):
-                        return "padding lanes may not hold 0 when they reach shared memory"
-        return None
 
     def route(self, pair: Pair) -> str:
         """What the padding goes through and what it reaches, such as `exp → sum`."""
@@ -845,87 +734,6 @@ _DIFFERENT: Final = "different"
 _UNCLEAR: Final = "unclear"
 
 
-def _is_zero_where(word: Any, touched: int) -> bool:
-    """True if every touched half of a word is a zero."""
-    if not touched or (isinstance(word, int) and word == 0):
-        return True
-    if type(word) is tuple:
-        return all(_is_zero_where(half, 3) for at, half in enumerate(word) if touched >> at & 1)
-    if isinstance(word, int):
-        return touched != 3 and not word >> 16 * (touched - 1) & 0xFFFF
-    return isinstance(word, Number) and word.value.is_zero
-
-
-class _Family(NamedTuple):
-    """What conjuncts on one axis share: all terms but lanes, iterations and the constant."""
-
-    terms: frozenset[tuple[Any, int]]
-
-
-class _Range(NamedTuple):
-    """The constants of a family's conjuncts: the greatest, the least with its lanes, the step of
-    a loop."""
-
-    greatest: int
-    least: int
-    step: int
-
-    def hull(self, other: _Range | None) -> _Range:
-        """Both ranges together."""
-        if other is None:
-            return self
-        return _Range(
-            max(self.greatest, other.greatest),
-            min(self.least, other.least),
-            max(self.step, other.step),
-        )
-
-    def is_same(self, other: _Range) -> bool:
-        """True for the same indices, those of other iterations included."""
-        step = max(self.step, other.step)
-        shifts = self.greatest - other.greatest, self.least - other.least
-        return not any(shift % step if step else shift for shift in shifts)
-
-
-class _Masks(NamedTuple):
-    """Conjuncts of one family under which values are selected, their range and index bits."""
-
-    conjuncts: Conjunction
-    range: _Range
-    bits: int
-
-
-def _family(conjunct: Conjunct) -> _Family | None:
-    """The family of a conjunct that compares an index with a parameter."""
-    poly = conjunct.polynomial
-    if poly is None:
-        return None
-    atoms = poly.table.atoms
-    terms = []
-    for monomial, coefficient in poly.terms.items():
-        kinds = {atoms[n].kind for n in monomial}
-        if not kinds or kinds == {"bit"} or (kinds == {"index"} and len(monomial) == 1):
-            continue
-        terms.append((monomial, coefficient))
-    bound = any(len(m) == 1 and atoms[m[0]].kind == "param" and c == 1 for m, c in terms)
-    return _Family(frozenset(terms)) if bound else None
-
-
-def _range(conjunct: Conjunct) -> _Range:
-    poly = conjunct.polynomial
-    assert poly is not None
-    atoms = poly.table.atoms
-    low = poly.constant
-    step = 0
-    for monomial, coefficient in poly.terms.items():
-        kinds = {atoms[n].kind for n in monomial}
-        if kinds == {"bit"}:
-            low += min(coefficient, 0)
-        elif kinds == {"index"}:
-            step = max(step, abs(coefficient))
-    return _Range(poly.constant, low, step)
-
-
 def _can_be_false(conjunct: Conjunct) -> bool:
     """True if some size that a launch passes makes the conjunct false: `size - index - 1 >= 0`.
 
@@ -973,6 +781,8 @@ class PaddingAnalysis(Analysis[Padding]):
         GuardsAnalysis,
         UniformityAnalysis,
         ReductionsAnalysis,
+        JoinsAnalysis,
+        SharedProvenanceAnalysis,
     )
 
     def run(self, facts: Facts) -> Padding:

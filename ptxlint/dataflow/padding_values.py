@@ -10,10 +10,11 @@ witness is tried.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from ptxlint.cfg.loops import LoopForest
 from ptxlint.dataflow import floats
+from ptxlint.dataflow.conditions import Condition, excludes
 from ptxlint.dataflow.exchanges import moved_lanes
 from ptxlint.dataflow.floats import (
     BF16,
@@ -112,13 +113,13 @@ def _everywhere(parts: Iterable[Found]) -> int:
     return _EVERYWHERE if any(p.touched for p in parts) else _NOWHERE
 
 
-def _half(found: Found, at: int, width: int) -> Found:
+def half_of(found: Found, at: int, width: int) -> Found:
     """One half of a word."""
     touched = _EVERYWHERE if found.touched >> at & 1 else _NOWHERE
     return Found(halves(found.word, width)[at], touched)
 
 
-def _paired(low: Found, high: Found) -> Found:
+def paired(low: Found, high: Found) -> Found:
     """Two halves as one word."""
     touched = (_LOW if low.touched else 0) | (_HIGH if high.touched else 0)
     return Found((low.word, high.word), touched)
@@ -419,6 +420,35 @@ def _widened(held: Word, found: Word) -> Word:
     return Number(found.form, floats.AbstractFloat(lo, hi, value.ninf, value.pinf, value.nan))
 
 
+class Moves(Protocol):
+    """What looks through shared memory and tensor-core products for an evaluator."""
+
+    knows_threads: bool
+    """True if the number of threads in a block is known."""
+
+    def needs(self, instr: Instr, value: int) -> tuple[int, ...]:
+        """The values that `read` asks the same evaluator for."""
+
+    def read(self, evaluator: Evaluator, instr: Instr, value: int) -> Found | None:
+        """What an instruction brings from other threads; None if this is not known."""
+
+    def is_marked(self, value: int, condition: Condition) -> bool:
+        """True if the padding that a condition is about may show in a value."""
+
+
+class Session:
+    """What evaluators that ask each other take for granted of loops, until each round keeps it."""
+
+    __slots__ = ("active", "assumed", "known")
+
+    def __init__(self) -> None:
+        self.active = False
+        self.assumed: list[tuple[Evaluator, int]] = []
+        """Headers' phis, with the evaluator that has assumed a word for them."""
+        self.known: list[tuple[Evaluator, int]] = []
+        """The values evaluated since."""
+
+
 class Evaluator:
     """Values under one hypothesis. `steps` counts the values evaluated by all that share it.
 
@@ -439,13 +469,27 @@ class Evaluator:
         shared_is_finite: bool = False,
         dependences: Dependences | None = None,
         joins: Joins | None = None,
+        moves: Moves | None = None,
+        condition: Condition | None = None,
+        session: Session | None = None,
+        relatives: dict[int, Evaluator] | None = None,
     ) -> None:
         self.ssa = ssa
+        self._moves = moves
+        self.condition = condition
+        self._session = session or Session()
+        self._relatives: dict[int, Evaluator] = {} if relatives is None else relatives
+        """By condition: evaluators that differ in nothing else."""
         self._guards = guards
         self._dependences = dependences or Dependences(ssa, uniformity, reductions)
         self._reductions = reductions
         self._instrs = ssa.cfg.function.instrs
         self.hypothesis = hypothesis
+        self._is_of_any_lane = (
+            moves is not None
+            and moves.knows_threads
+            and not any((hypothesis.false, *hypothesis[1:]))
+        )
         self._steps = steps
         self._samples = samples
         self._data = data
@@ -471,34 +515,60 @@ class Evaluator:
         What a loop carries is first taken to be what comes in, and then widened until each round
         keeps it.
         """
-        known = len(self._memo)
-        settled = len(self._carried)
+        session = self._session
+        if session.active:
+            # What asked will look into what is taken for granted here as well.
+            return self._run(value)
+        session.active = True
         found = self._run(value)
         rounds = 0
-        while self._widen(settled, rounds):
+        while _widen(session, rounds):
             rounds += 1
-            for stale in list(self._memo)[known:]:
-                del self._memo[stale]
+            for evaluator, stale in session.known:
+                evaluator._memo.pop(stale, None)
+            session.known.clear()
             found = self._run(value)
+        session.active = False
+        session.assumed.clear()
+        session.known.clear()
         return found
 
-    def _widen(self, settled: int, round_number: int) -> bool:
-        """Let newly met headers hold what their loops bring; True if one did not yet."""
-        at = settled
-        changed = False
-        while at < len(self._carried):
-            phi = list(self._carried)[at]
-            at += 1
-            held = self._carried[phi]
-            found = self._joined([held, *(self._run(v) for v in self.ssa.operands[phi])])
-            if round_number and found.word != held.word:
-                found = Found(_widened(held.word, found.word), found.touched)
-            if round_number >= _ROUNDS and found != held:
-                found = Found(UNKNOWN, _EVERYWHERE)
-            if found != held:
-                self._carried[phi] = found
-                changed = True
-        return changed
+    def _grow(self, phi: int, round_number: int) -> bool:
+        """Let a header hold what its loop brings as well; True if it did not yet."""
+        held = self._carried[phi]
+        found = self._joined([held, *(self._run(v) for v in self.ssa.operands[phi])])
+        if round_number and found.word != held.word:
+            found = Found(_widened(held.word, found.word), found.touched)
+        if round_number >= _ROUNDS and found != held:
+            found = Found(UNKNOWN, _EVERYWHERE)
+        self._carried[phi] = found
+        return found != held
+
+    @property
+    def data(self) -> Data:
+        """What loads give."""
+        return self._data
+
+    def under(self, condition: Condition | None) -> Evaluator:
+        """The evaluator for another condition, of which nothing else is known."""
+        key = -1 if condition is None else condition.number
+        found = self._relatives.get(key)
+        if found is None:
+            conjunct = None if condition is None else condition.conjunct
+            bits = 0 if condition is None else condition.bits
+            found = self._relative(Hypothesis(conjunct, frozenset(), bits), condition)
+            self._relatives[key] = found
+        return found
+
+    def _relative(self, hypothesis: Hypothesis, condition: Condition | None) -> Evaluator:
+        """An evaluator for another hypothesis."""
+        found = Evaluator(
+            self.ssa, self._guards, self._uniformity, self._reductions, hypothesis,
+            self._steps, self._samples, self._data, False, self._dependences, self._joins,
+            self._moves, condition, self._session, self._relatives,
+        )  # fmt: skip
+        found._shared = self._shared
+        return found
 
     def _run(self, value: int) -> Found:
         """The word of a value with what is taken for granted of loops."""
@@ -520,17 +590,19 @@ class Evaluator:
                 # A value that needs itself stands on a cycle that no loop header cuts.
                 if not opened.isdisjoint(needed):
                     memo[current] = Found(UNKNOWN, _EVERYWHERE)
+                    self._session.known.append((self, current))
                     continue
                 opened.add(current)
                 stack += needed
                 continue
             memo[current] = self._evaluate(current)
+            self._session.known.append((self, current))
         return memo[self.ssa.resolve(value)]
 
     def node(self, node: Node, width: int) -> Found:
         """The word of a node: a value or a half of one."""
         found = self.of(node.value)
-        return found if node.part == WHOLE else _half(found, node.part, width * 2)
+        return found if node.part == WHOLE else half_of(found, node.part, width * 2)
 
     def comes(self, ways: tuple[tuple[int, int], ...]) -> Arrival:
         """Whether control comes through these arms of joins."""
@@ -562,7 +634,7 @@ class Evaluator:
         """The product that an `fma` adds."""
         values = [self._source(instr, o) for o in instr.operands[1:3]]
         if part != WHOLE:
-            values = [_half(v, part, form.bits * 2) for v in values]
+            values = [half_of(v, part, form.bits * 2) for v in values]
         narrow = FORMATS.get(narrow_type(instr), form)
         a, b = (as_float(v.word, narrow) for v in values)
         touched = any(v.touched for v in values)
@@ -594,7 +666,9 @@ class Evaluator:
             return ()
         instr = self._instrs[ssa.instr[value]]
         if self._is_source(instr, value):
-            return self._brought(instr)
+            if instr.opcode == "shfl" or self._moves is None:
+                return self._brought(instr)
+            return self._moves.needs(instr, value)
         if instr.opcode == "selp":
             return self._selected(instr)
         is_test = not self._is_data(value)
@@ -679,7 +753,9 @@ class Evaluator:
     def is_uniform(self, value: int) -> bool:
         """True if the value does not depend on the bits that the false conjunct talks about."""
         bits = self.hypothesis.bits or ANY_INDEX
-        return not self._dependences.of(value) & bits
+        if not self._dependences.of(value) & bits:
+            return True
+        return self._is_of_any_lane and self._reductions.step(value) is not None
 
     def _is_source(self, instr: Instr, value: int) -> bool:
         """True if the evaluation does not look into the instruction."""
@@ -708,6 +784,10 @@ class Evaluator:
             return Found(UNKNOWN, _NOWHERE)
         instr = self._instrs[ssa.instr[value]]
         if self._is_source(instr, value):
+            if not uniform and self._moves is not None:
+                moved = self._moves.read(self, instr, value)
+                if moved is not None:
+                    return moved
             # Where this lane's own element is padding, so may be the one that it gets.
             brought = [self._memo[v] for v in self._brought(instr) if not uniform]
             return Found(self._read_source(instr, value, uniform), _everywhere(brought))
@@ -761,10 +841,16 @@ class Evaluator:
             return held
         outer = self._without_varying(phi)
         if outer is not self:
-            return Found(outer.of(phi).word, _NOWHERE)
+            marked = (
+                self._moves is not None
+                and self.condition is not None
+                and self._moves.is_marked(phi, self.condition)
+            )
+            return Found(outer.of(phi).word, _EVERYWHERE if marked else _NOWHERE)
         outside = [self._memo[self.ssa.resolve(v)] for v in self._from_outside(phi)]
         found = self._joined(outside) if outside else Found(UNKNOWN, _EVERYWHERE)
         self._carried[phi] = found
+        self._session.assumed.append((self, phi))
         return found
 
     def _from_outside(self, phi: int) -> list[int]:
@@ -807,14 +893,13 @@ class Evaluator:
         """The evaluator that differs in its hypothesis."""
         if hypothesis == self.hypothesis:
             return self
-        found = self if hypothesis == self.hypothesis else self._family.get(hypothesis)
+        if hypothesis == _NO_HYPOTHESIS and self._moves is not None:
+            return self.under(None)
+        found = self._family.get(hypothesis)
         if found is None:
             self._family.setdefault(self.hypothesis, self)
-            found = self._family[hypothesis] = Evaluator(
-                self.ssa, self._guards, self._uniformity, self._reductions, hypothesis,
-                self._steps, self._samples, self._data, False, self._dependences, self._joins,
-            )  # fmt: skip
-            found._shared = self._shared
+            condition = None if hypothesis.false is None else self.condition
+            found = self._family[hypothesis] = self._relative(hypothesis, condition)
             found._family = self._family
         return found
 
@@ -861,22 +946,27 @@ class Evaluator:
             found = self._truths[predicate] = self._decide(predicate)
         return found
 
+    def is_false(self, conjunct: Conjunct) -> bool:
+        """True if a conjunct certainly does not hold."""
+        false = self.hypothesis.false
+        if false is None:
+            return False
+        if implies(frozenset({conjunct}), false):
+            return True
+        return self.condition is not None and excludes(self.condition, conjunct)
+
     def _decide(self, predicate: int) -> tuple[bool | None, bool]:
         hypothesis = self.hypothesis
         for truth in (True, False):
             needed = self._guards.of_predicate(predicate, truth)
             if needed is None:
                 return not truth, False
-            if not needed:
-                return truth, False
-            if hypothesis.false is not None and any(
-                implies(frozenset({c}), hypothesis.false) for c in needed
-            ):
+            if any(map(self.is_false, needed)):
                 return not truth, True
             if not hypothesis.falsified.isdisjoint(needed):
                 return not truth, True
         known = hypothesis.known
-        if hypothesis.false is not None:
+        if hypothesis.false is not None and not (self.condition and self.condition.fixed):
             known = known | {negation(hypothesis.false)}
         for truth in (True, False):
             needed = self._guards.of_predicate(predicate, truth)
@@ -926,10 +1016,10 @@ class Evaluator:
             form = FORMATS[kind[:-2]]
             parts = []
             for at in (0, 1):
-                half = [_half(s, at, form.bits * 2) for s in sources]
+                half = [half_of(s, at, form.bits * 2) for s in sources]
                 word = self._float(instr, form, [h.word for h in half])
                 parts.append(Found(word, _everywhere(half)))
-            return _paired(*parts)
+            return paired(*parts)
         if kind in FORMATS:
             return Found(self._float(instr, FORMATS[kind], [s.word for s in sources]), touched)
         return _integer(instr, sources)
@@ -1003,7 +1093,7 @@ class Evaluator:
             if len(parts) != 2:
                 return Found(UNKNOWN, _everywhere(parts))
             low, high = parts
-            both = _paired(low, high)
+            both = paired(low, high)
             if isinstance(low.word, int) and isinstance(high.word, int):
                 half = width // 2
                 return Found(low.word & (1 << half) - 1 | high.word << half, both.touched)
@@ -1013,7 +1103,7 @@ class Evaluator:
             if len(target.elements) != 2:
                 return Found(UNKNOWN, _everywhere([found]))
             at = next(i for i, e in enumerate(target.elements) if e is self.ssa.register[value])
-            return _half(found, at, width)
+            return half_of(found, at, width)
         return found
 
     def _float(self, instr: Instr, form: Format, words: list[Word]) -> Word:
@@ -1125,6 +1215,17 @@ def _integers_compared(relation: str, kind: str, a: Word, b: Word) -> bool | Non
     return equal == (relation == "eq")
 
 
+def _widen(session: Session, round_number: int) -> bool:
+    """Let newly met headers hold what their loops bring; True if one did not yet."""
+    changed = False
+    at = 0
+    while at < len(session.assumed):
+        evaluator, phi = session.assumed[at]
+        at += 1
+        changed = evaluator._grow(phi, round_number) or changed
+    return changed
+
+
 _Rule = Callable[[Instr, list[AbstractFloat], Mode, bool], AbstractFloat]
 
 
@@ -1192,7 +1293,7 @@ def _converted(instr: Instr, sources: list[Found]) -> Found:
         form = FORMATS[to[:-2]]
         # The first source goes to the high half.
         high, low = (Found(_rounded(instr, s.word, F32, form), s.touched) for s in sources)
-        return _paired(low, high)
+        return paired(low, high)
     if to in FORMATS:
         return Found(_from_integer(source.word, of, FORMATS[to]), touched)
     if of in FORMATS or "x2" in of or "x2" in to or len(sources) != 1:
@@ -1237,9 +1338,9 @@ def _resized(found: Found, of: int, to: int, signed: bool) -> Found:
             word -= 1 << of
         return Found(word & (1 << to) - 1, found.touched)
     if of == 16 and to == 32 and not signed:
-        return _paired(found, Found(0, _NOWHERE))
+        return paired(found, Found(0, _NOWHERE))
     if of == 32 and to == 16:
-        return _half(found, 0, 32)
+        return half_of(found, 0, 32)
     if of < to and not signed:
         if isinstance(word, Span) and word.high < 1 << of:
             return found
@@ -1275,16 +1376,16 @@ def _integer(instr: Instr, sources: list[Found]) -> Found:
         return Found(rule(*numbers) & (1 << width) - 1, touched)
     if len(words) != 2 or width != 32 or not isinstance(words[1], int):
         return Found(UNKNOWN, touched)
-    low, high = _half(sources[0], 0, 32), _half(sources[0], 1, 32)
+    low, high = half_of(sources[0], 0, 32), half_of(sources[0], 1, 32)
     amount = words[1]
     if opcode == "shl" and amount == 16:
         return Found(widened(low.word), low.touched)
     if opcode == "and" and amount == 0xFFFF0000:
         return Found(widened(high.word), high.touched)
     if opcode == "and" and amount == 0xFFFF:
-        return _paired(low, Found(0, _NOWHERE))
+        return paired(low, Found(0, _NOWHERE))
     if opcode == "shr" and amount == 16 and not instr.shape.type.startswith("s"):
-        return _paired(high, Found(0, _NOWHERE))
+        return paired(high, Found(0, _NOWHERE))
     return Found(UNKNOWN, touched)
 
 
@@ -1331,14 +1432,14 @@ def _permuted(first: Found, second: Found, selector: int) -> Found:
                 byte = 255 if byte & 128 else 0
             out |= byte << 8 * at
         return Found(out, touched)
-    parts = [_half(f, at, 32) for f in (first, second) for at in (0, 1)]
+    parts = [half_of(f, at, 32) for f in (first, second) for at in (0, 1)]
     chosen: list[Found] = []
     for shift in (0, 8):
         low, high = selector >> shift & 15, selector >> shift + 4 & 15
         if low % 2 or high != low + 1 or high > 7:
             return Found(UNKNOWN, touched)
         chosen.append(parts[low // 2])
-    return _paired(*chosen)
+    return paired(*chosen)
 
 
 __all__ = [

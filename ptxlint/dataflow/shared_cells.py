@@ -53,11 +53,23 @@ class Lanes(NamedTuple):
     directions: tuple[int, ...]
 
 
+class Age(NamedTuple):
+    """In which round of a loop around a load it was stored what that reads.
+
+    `rounds` ago if the store is inside the loop; if not, the load is in round number `rounds`.
+    None if that differs.
+    """
+
+    header: int
+    rounds: int | None
+    inside: bool
+
+
 class Write(NamedTuple):
     """One store: the chunks that the threads of `lanes` write, `cells` the bytes as bits.
 
     `maybe`: whether it is done depends on a guard that is not understood. `trouble` says why it is
-    not known what it writes, "" if it is.
+    not known what it writes, "" if it is. `rounds` as for `Passage`.
     """
 
     instr: Instr
@@ -66,6 +78,7 @@ class Write(NamedTuple):
     cells: int
     maybe: bool
     trouble: str
+    rounds: tuple[Age, ...] = ()
 
 
 def all_lanes(width: int) -> Lanes:

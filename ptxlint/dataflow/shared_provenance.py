@@ -19,12 +19,14 @@ from functools import lru_cache, reduce
 from operator import or_
 from typing import Any, ClassVar, Final, NamedTuple
 
+from ptxlint.cfg.loops import LoopForest, LoopsAnalysis
 from ptxlint.dataflow.lane_bits import Level
 from ptxlint.dataflow.lane_map import LaneMap, assemble, compose, lane_width, span_value
 from ptxlint.dataflow.lane_words import Condition, LaneWords, State, Word, complement, make
 from ptxlint.dataflow.linear import Echelon
 from ptxlint.dataflow.shared_cells import (
     MAX_SHARED,
+    Age,
     Chunk,
     Lanes,
     MatrixShape,
@@ -54,6 +56,8 @@ from ptxlint.ir.operand import Register
 
 BUDGET_PER_INSTRUCTION: Final = 200
 """Steps allowed for each instruction of the function, plus a fixed start."""
+_MAX_ROUNDS: Final = 4
+"""So many rounds back it is counted when something was stored."""
 _MAX_PASSAGES: Final = 512
 
 NO_WIDTH: Final = "the number of threads is not known to be a power of two in one dimension"
@@ -98,6 +102,8 @@ class Passage(NamedTuple):
     maybe: bool
     width: int
     """How many bits the index of a writing thread has."""
+    rounds: tuple[Age, ...] = ()
+    """By loop around the load, innermost first, when it was stored."""
 
     def push(self, stored: LaneMap) -> LaneMap | None:
         """What the reading threads have, from a map over the threads that stored."""
@@ -345,6 +351,7 @@ class _Setting:
         self.instrs = facts.function.instrs
         self.words = LaneWords(ssa, width)
         self._quiet: dict[int, LaneWords] = {}
+        self._loops: LoopForest = facts.get(LoopsAnalysis)
         self._symbols = _symbol_places(facts)
         self.events: dict[int, list[Instr]] = {}
         """By block the instructions that may write to shared memory, in order."""
@@ -383,6 +390,32 @@ class _Setting:
                 numbers = {self.graph.state_of[n] for n in self.graph.at_block.get(block, ())}
                 out += [self.write(e, number) for e in events for number in sorted(numbers)]
         return out
+
+    def around(self, instr: Instr) -> list[int]:
+        """The headers of the loops around an instruction, innermost first."""
+        out = []
+        loop = self._loops.innermost(self.ssa.cfg.block_of[instr.index])
+        while loop is not None:
+            out.append(loop.header)
+            loop = loop.parent
+        return out
+
+    def aged(self, ages: tuple[Age, ...], block: int, before: int) -> tuple[Age, ...]:
+        """The ages after a step back from a block to one before it."""
+        if not any(age.header == block and age.inside for age in ages):
+            return ages
+        out = []
+        for age in ages:
+            loop = self._loops.with_header(age.header)
+            if loop is not None and age.header == block and age.inside:
+                inside = self._loops.contains(loop, before)
+                rounds = age.rounds
+                if inside and rounds is not None:
+                    rounds = rounds + 1 if rounds < _MAX_ROUNDS else None
+                age = Age(age.header, rounds, inside)
+            out.append(age)
+        # Inside another round of the outer loop, those of the inner one are counted anew.
+        return tuple(out)
 
     def is_divergent(self, block: int) -> bool:
         """True if not all threads of the CTA come to a block: some go elsewhere or have left."""
@@ -610,15 +643,16 @@ class _Search:
             lost |= write.cells & wanted
         if lost:
             self._note(SOME_THREADS)
-        claims: dict[tuple[int, int], _Claim] = {}
-        seen: dict[int, int] = {}
+        claims: dict[tuple[int, int, tuple[Age, ...]], _Claim] = {}
+        seen: dict[tuple[int, tuple[Age, ...]], int] = {}
         before = self._load.index
-        work: list[tuple[int, int, int]] = [(node, wanted & ~lost, before)]
+        ages = tuple(Age(h, 0, True) for h in setting.around(self._load))
+        work: list[tuple[int, int, int, tuple[Age, ...]]] = [(node, wanted & ~lost, before, ages)]
         while work:
-            current, left, end = work.pop()
+            current, left, end, ages = work.pop()
             if end < 0:
-                left &= ~seen.get(current, 0)
-                seen[current] = seen.get(current, 0) | left
+                left &= ~seen.get((current, ages), 0)
+                seen[current, ages] = seen.get((current, ages), 0) | left
             number = graph.state_of[current]
             for event in reversed(setting.events.get(graph.blocks[current], ())):
                 if not left:
@@ -635,8 +669,10 @@ class _Search:
                 met = write.cells & left
                 if met:
                     left &= ~met
-                    old = claims.get((event.index, number))
-                    claims[event.index, number] = _Claim(write, met | (old.cells if old else 0))
+                    old = claims.get((event.index, number, ages))
+                    claims[event.index, number, ages] = _Claim(
+                        write._replace(rounds=ages), met | (old.cells if old else 0)
+                    )
             if not left:
                 continue
             if owner.budget.spent:
@@ -645,7 +681,11 @@ class _Search:
             if graph.blocks[current] == setting.ssa.cfg.entry:
                 self._note(NOT_WRITTEN)
                 lost |= left
-            work += [(pred, left, -1) for pred in graph.preds[current]]
+            block = graph.blocks[current]
+            work += [
+                (pred, left, -1, setting.aged(ages, block, graph.blocks[pred]))
+                for pred in graph.preds[current]
+            ]
         return list(claims.values()), lost
 
     # Matching cells ---------------------------------------------------------------------------
@@ -688,7 +728,11 @@ class SharedProvenanceAnalysis(Analysis[SharedProvenance]):
     """Where data in shared memory come from."""
 
     name: ClassVar[str] = "shared-provenance"
-    requires: ClassVar[tuple[type[Analysis[Any]], ...]] = (SsaAnalysis, UniformityAnalysis)
+    requires: ClassVar[tuple[type[Analysis[Any]], ...]] = (
+        SsaAnalysis,
+        UniformityAnalysis,
+        LoopsAnalysis,
+    )
 
     def run(self, facts: Facts) -> SharedProvenance:
         """Nothing is worked out yet."""

@@ -1,0 +1,457 @@
+"""Conditions on elements of a tile: "this one lies beyond the bound".
+
+Where a conjunct of a load's mask is false its element is padding. What moves with the element is
+the condition: `rest + map(t) > 0`, with a part that no lane has (sizes, CTA indices, iterations)
+and a lane map for the thread that holds the element now. Moving an element to other threads
+changes the map alone. A condition is arithmetic about indices, so that it may be asked of any other
+value as well, once it is put in terms of that value's threads.
+"""
+
+from __future__ import annotations
+
+from typing import Final, TypeAlias
+
+from ptxlint.cfg.loops import LoopForest
+from ptxlint.dataflow.guards import Conjunct
+from ptxlint.dataflow.lane_bits import LANE, WARP_BITS
+from ptxlint.dataflow.lane_map import LaneMap, assemble, split
+from ptxlint.dataflow.polynomial import Atom, Polynomial
+from ptxlint.dataflow.uniformity import Uniformity
+
+ANY_INDEX: Final = LANE | WARP_BITS
+"""All bits of the linear thread index."""
+Rounds: TypeAlias = "tuple[tuple[int, int], ...]"
+_DEEP: Final = 3
+"""How many iterations back a condition is followed."""
+
+
+class Condition:
+    """One condition, made and numbered by `Conditions`.
+
+    `conjunct` is what the mask says; the condition is that it does not hold. `map` is None where
+    its lanes are not known in the form of a map; `lost` then may say where they were lost, and
+    nothing can be asked of the condition any more. `bits` are the bits of the thread index that
+    have a say. It holds for the threads t with `t & fixed == at`.
+
+    What was stored in an unknown round of a loop has a condition about that round: `store` is then
+    the instruction that stored it, and `origin` is `rest` as it was there. `rounds` says of loops,
+    by header, which round it is: what was stored before a loop is read in a certain one.
+    """
+
+    __slots__ = (
+        "at", "bits", "conjunct", "fixed", "is_zero", "lost", "map", "number", "origin", "rest",
+        "rounds", "steps", "store",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        number: int,
+        conjunct: Conjunct | None,
+        bits: int,
+        rest: Polynomial | None = None,
+        map_: LaneMap | None = None,
+        lost: str = "",
+        steps: int = 0,
+        store: int = -1,
+        origin: Polynomial | None = None,
+        rounds: Rounds = (),
+    ) -> None:
+        self.number = number
+        self.conjunct = conjunct
+        self.bits = bits
+        self.rest = rest
+        self.map = map_
+        self.lost = lost
+        self.is_zero = False
+        self.steps = steps
+        self.store = store
+        self.origin = origin
+        self.rounds = rounds
+        self.fixed = 0 if map_ is None else map_.fixed
+        self.at = 0 if map_ is None else map_.at
+
+    def __repr__(self) -> str:
+        if self.lost:
+            return f"lost: {self.lost}"
+        where = f" where tid & {self.fixed:#x} == {self.at:#x}" if self.fixed else ""
+        where += "".join(f" in round {n} of {h}" for h, n in self.rounds)
+        return f"not {self.conjunct}{where}"
+
+
+class Conditions:
+    """The conditions of one function."""
+
+    def __init__(self, width: int | None, uniformity: Uniformity, loops: LoopForest) -> None:
+        self.width = width
+        self.all: list[Condition] = []
+        self._uniformity = uniformity
+        self._loops = loops
+        self._known: dict[object, Condition] = {}
+        self._moved: dict[tuple[int, LaneMap], Condition] = {}
+        self._earlier: dict[tuple[int, int], Condition] = {}
+        self._varying: dict[tuple[int, int], bool] = {}
+
+    def of(self, conjunct: Conjunct, bits: int) -> Condition:
+        """The condition that a conjunct does not hold; `bits` as for the conjunct."""
+        found = self._known.get(conjunct)
+        if found is None:
+            rest: Polynomial | None = None
+            lane_map: LaneMap | None = None
+            if conjunct.polynomial is not None and self.width is not None:
+                parts = split(-conjunct.polynomial, self.width, self._uniformity)
+                if parts is not None:
+                    rest, lane_map = parts
+            found = self._known[conjunct] = self._new(conjunct, bits, rest, lane_map)
+        return found
+
+    def lost(self, reason: str, is_zero: bool = False) -> Condition:
+        """The condition of which nothing is known but how that came about.
+
+        `is_zero` says that the elements that it is about are 0.
+        """
+        key = reason, is_zero
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = self._new(None, ANY_INDEX, lost=reason)
+            found.is_zero = is_zero
+        return found
+
+    def moved(self, condition: Condition, to: LaneMap) -> Condition:
+        """A condition with a map, in terms of other threads."""
+        if to == condition.map:
+            return condition
+        key = condition.number, to
+        found = self._moved.get(key)
+        if found is None:
+            assert condition.rest is not None
+            found = self._moved[key] = self._like(condition, condition.rest, to)
+        return found
+
+    def _like(self, condition: Condition, rest: Polynomial, to: LaneMap) -> Condition:
+        return self._with(
+            rest, to, condition.steps, condition.store, condition.origin, condition.rounds
+        )
+
+    def stored(self, condition: Condition, store: int) -> Condition:
+        """The condition of what an instruction stored, for who reads it in another round.
+
+        What changes from round to round is that of the round in which it was stored.
+        """
+        rest, to = condition.rest, condition.map
+        if rest is None or to is None or condition.store >= 0:
+            return self.lost("the padding is stored in one round of a loop and read in another")
+        key = condition.number, ~store
+        found = self._earlier.get(key)
+        if found is None:
+            found = self._earlier[key] = self._with(
+                self._renamed(rest, store), to, condition.steps, store, rest
+            )
+        return found
+
+    def as_stored(self, condition: Condition, to: LaneMap) -> Condition:
+        """The condition as it was in the round of its store, with another map."""
+        assert condition.origin is not None
+        return self._with(condition.origin, to, condition.steps)
+
+    def summed_up(self, conditions: list[Condition]) -> list[Condition]:
+        """The same in fewer conditions: pieces are put together where they are one for all threads,
+        and what is said of one round only is left out where it is said of all rounds."""
+        pieces: dict[tuple[Polynomial, Rounds, int], list[LaneMap]] = {}
+        first: dict[tuple[Polynomial, Rounds, int], Condition] = {}
+        out: dict[int, Condition] = {}
+        for condition in conditions:
+            rest, to = condition.rest, condition.map
+            if rest is None or to is None:
+                out[condition.number] = condition
+                continue
+            key = rest, condition.rounds, condition.store
+            first.setdefault(key, condition)
+            maps = pieces.setdefault(key, [])
+            if to not in maps:
+                maps.append(to)
+        for key, maps in pieces.items():
+            whole = assemble(maps)
+            for to in maps if whole is None else [whole]:
+                moved = self.moved(first[key], to)
+                out[moved.number] = moved
+        general: set[tuple[Polynomial | None, LaneMap | None]] = {
+            (c.rest, c.map) for c in out.values() if c.map is not None and not c.rounds
+        }
+        return [c for c in out.values() if not c.rounds or not self._is_said(c, general)]
+
+    def _is_said(
+        self, condition: Condition, general: set[tuple[Polynomial | None, LaneMap | None]]
+    ) -> bool:
+        """True if one of the general conditions says this of the round that it is about."""
+        for rest, to in general:
+            if to != condition.map or rest is None:
+                continue
+            found: Polynomial | None = rest
+            for header, number in condition.rounds:
+                found = None if found is None else self._replaced(found, header, None, number)
+            if found == condition.rest:
+                return True
+        return False
+
+    def estranged(self, condition: Condition) -> Condition:
+        """The condition about a round of which nobody knows any more which one it was."""
+        rest, to = condition.rest, condition.map
+        if condition.store < 0 or condition.origin is None or to is None or rest is None:
+            return condition
+        rest = self._renamed(condition.origin, ~condition.store)
+        return self._with(rest, to, condition.steps, -1, None, condition.rounds)
+
+    def _renamed(self, rest: Polynomial, round_: int) -> Polynomial:
+        table = rest.table
+        mapping = {}
+        for atom in rest.atoms():
+            if self._changes(atom):
+                other = table.atom("round", (atom.number, round_), atom.low, atom.high)
+                mapping[atom] = table.plain(other)
+        return rest.substitute(mapping)
+
+    def _changes(self, atom: Atom) -> bool:
+        """True if an atom may change from round to round of some loop."""
+        if atom.kind == "index" or (atom.block >= 0 and self._loops.in_cycle(atom.block)):
+            return True
+        parts = [p for p in atom.data if isinstance(p, Polynomial)]
+        return any(self._changes(a) for p in parts for a in p.atoms())
+
+    def _with(
+        self,
+        rest: Polynomial,
+        to: LaneMap,
+        steps: int,
+        store: int = -1,
+        origin: Polynomial | None = None,
+        rounds: Rounds = (),
+    ) -> Condition:
+        conjunct = Conjunct(-(rest + spelled_out(to, rest)))
+        plain = not to.fixed and not rounds and store < 0
+        key = conjunct if plain else (conjunct, to.fixed, to.at, rounds, store)
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = self._new(
+                conjunct, to.lanes | to.fixed, rest, to, steps=steps, store=store, origin=origin,
+                rounds=rounds,
+            )  # fmt: skip
+        return found
+
+    def in_round(self, condition: Condition, header: int, number: int) -> Condition | None:
+        """The condition, and that a loop is in this round; None if it cannot be."""
+        for known, value in condition.rounds:
+            if known == header:
+                return condition if value == number else None
+        rest, to = condition.rest, condition.map
+        if rest is None or to is None:
+            return self.lost("the padding is stored before a loop and read in it")
+        rounds = tuple(sorted((*condition.rounds, (header, number))))
+        return self._with(rest, to, condition.steps, condition.store, condition.origin, rounds)
+
+    def before(self, condition: Condition, header: int, number: int) -> Condition | None:
+        """What a condition in round `number` of a loop says outside of it; None if it is about
+        another round, or not known."""
+        rounds = dict(condition.rounds)
+        if rounds.pop(header, number) != number:
+            return None
+        rest, to = condition.rest, condition.map
+        if rest is None or to is None:
+            return None if self.varies(condition, header) else condition
+        fixed = self._replaced(rest, header, None, number)
+        if fixed is None:
+            return None
+        return self._with(
+            fixed, to, condition.steps, condition.store, condition.origin, tuple(rounds.items())
+        )
+
+    def later(self, condition: Condition, header: int, rounds: int) -> Condition | None:
+        """What a condition says of the round so many rounds earlier than the one it is about.
+
+        With a negative number of rounds, later. None if that is not known or there is none.
+        """
+        if not rounds:
+            return condition
+        rest, to = condition.rest, condition.map
+        if rest is None or to is None:
+            return None if self.varies(condition, header) else condition
+        moved = self._replaced(rest, header, rounds, 0)
+        known = tuple((h, n - rounds if h == header else n) for h, n in condition.rounds)
+        if moved is None or any(n < 0 for _, n in known):
+            return None
+        return self._with(moved, to, condition.steps, condition.store, condition.origin, known)
+
+    def _replaced(
+        self, rest: Polynomial, header: int, by: int | None, constant: int
+    ) -> Polynomial | None:
+        """A polynomial with a loop's iteration number raised, or replaced by a constant."""
+        index = next((a for a in rest.atoms() if a.kind == "index" and a.data[0] == header), None)
+        without = rest
+        if index is not None:
+            table = rest.table
+            without = rest.substitute({index: table.constant(constant if by is None else 0)})
+        if self.is_changing(without, header):
+            return None
+        if index is None or by is None:
+            return without
+        return rest.substitute({index: table.plain(index) + by})
+
+    def earlier(self, condition: Condition, header: int) -> Condition | None:
+        """What the condition of an iteration of a loop is in the next one, None if unknown."""
+        if not self.varies(condition, header):
+            return condition
+        key = condition.number, header
+        found = self._earlier.get(key)
+        if found is None:
+            moved = self._shifted(condition, header)
+            if moved is None:
+                return None
+            found = self._earlier[key] = moved
+        return found
+
+    def _shifted(self, condition: Condition, header: int) -> Condition | None:
+        if condition.map is None or condition.steps >= _DEEP or condition.store >= 0:
+            return None
+        found = self.later(condition, header, -1)
+        if found is None or found.rest is None or found.map is None:
+            return None
+        return self._with(found.rest, found.map, condition.steps + 1, -1, None, found.rounds)
+
+    def varies(self, condition: Condition, header: int) -> bool:
+        """True if a condition may change from one iteration of a loop to the next."""
+        key = condition.number, header
+        found = self._varying.get(key)
+        if found is None:
+            conjunct = condition.conjunct
+            found = True
+            if any(h == header for h, _ in condition.rounds):
+                pass
+            elif conjunct is not None and conjunct.polynomial is not None:
+                found = self.is_changing(conjunct.polynomial, header)
+            elif conjunct is not None and conjunct.key[0] in ("unsigned", "unequal"):
+                parts = [p for p in conjunct.key if isinstance(p, Polynomial)]
+                found = any(self.is_changing(p, header) for p in parts)
+            self._varying[key] = found
+        return found
+
+    def is_changing(self, poly: Polynomial, header: int) -> bool:
+        for atom in poly.atoms():
+            if atom.kind == "index" and atom.data[0] == header:
+                return True
+            if atom.block >= 0 and self.in_loop(atom.block, header):
+                return True
+            parts = [p for p in atom.data if isinstance(p, Polynomial)]
+            if any(self.is_changing(p, header) for p in parts):
+                return True
+        return False
+
+    def is_carried(self, condition: Condition) -> bool:
+        """True if a condition may change from iteration to iteration of any loop."""
+        conjunct = condition.conjunct
+        if conjunct is None or conjunct.polynomial is None or condition.rounds:
+            return True
+        return any(map(self._changes, conjunct.polynomial.atoms()))
+
+    def in_loop(self, block: int, header: int) -> bool:
+        """True if a block is in the loop with this header."""
+        loop = self._loops.with_header(header)
+        return loop is None or self._loops.contains(loop, block)
+
+    def _new(
+        self,
+        conjunct: Conjunct | None,
+        bits: int,
+        rest: Polynomial | None = None,
+        lane_map: LaneMap | None = None,
+        lost: str = "",
+        steps: int = 0,
+        store: int = -1,
+        origin: Polynomial | None = None,
+        rounds: Rounds = (),
+    ) -> Condition:
+        found = Condition(
+            len(self.all), conjunct, bits, rest, lane_map, lost, steps, store, origin, rounds
+        )
+        self.all.append(found)
+        return found
+
+
+def spelled_out(lane_map: LaneMap, beside: Polynomial) -> Polynomial:
+    """A lane map as a polynomial over the bits of the thread index.
+
+    A bit of the number that several bits of the thread flip is their exclusive or: a + b - 2ab.
+    """
+    table = beside.table
+    total = table.constant(0)
+    constant = lane_map.constant
+    moving = lane_map.moving
+    size = 1
+    still = constant & ~moving
+    total = total + still
+    # Entries that share no bit with others are taken whole, so that sums stay short.
+    shared = 0
+    seen = 0
+    for entry in lane_map.basis:
+        shared |= seen & entry
+        seen |= entry
+    shared |= constant & moving
+    for place, entry in enumerate(lane_map.basis):
+        whole = entry & ~shared
+        if whole:
+            total = total + table.plain(table.atom("bit", ("x", place), 0, 1)) * whole
+    while size <= shared:
+        if shared & size:
+            bit = table.constant(1 if constant & size else 0)
+            for place, entry in enumerate(lane_map.basis):
+                if entry & size:
+                    other = table.plain(table.atom("bit", ("x", place), 0, 1))
+                    bit = bit + other - bit * other * 2
+            total = total + bit * size
+        size <<= 1
+    return total
+
+
+def excludes(condition: Condition, conjunct: Conjunct) -> bool:
+    """True if a conjunct cannot hold where the condition does.
+
+    The condition says `p <= -1` of its own conjunct's polynomial, so that `q >= 0` is excluded if
+    `q - s p < s` for some positive number s: that allows for another unit of the same bound.
+    """
+    own = condition.conjunct
+    if own is None or own.polynomial is None or conjunct.polynomial is None:
+        return False
+    p, q = own.polynomial, conjunct.polynomial
+    if condition.fixed or condition.rounds:
+        mapping = {}
+        rounds = dict(condition.rounds)
+        for atom in p.atoms() | q.atoms():
+            if atom.kind == "bit" and atom.data[0] == "x" and condition.fixed >> atom.data[1] & 1:
+                mapping[atom] = p.table.constant(atom_bit(condition, atom))
+            elif atom.kind == "index" and atom.data[0] in rounds:
+                mapping[atom] = p.table.constant(rounds[atom.data[0]])
+        p, q = p.substitute(mapping), q.substitute(mapping)
+    scale = _scale(p, q)
+    return scale > 0 and (q - p * scale).range()[1] < scale
+
+
+def atom_bit(condition: Condition, atom: Atom) -> int:
+    """What a bit of the thread index is where a condition holds, if that is fixed."""
+    place: int = atom.data[1]
+    return condition.at >> place & 1
+
+
+def _scale(p: Polynomial, q: Polynomial) -> int:
+    """How many times those terms of p that no lane has a part in are in q; 0 if they are not."""
+    atoms = p.table.atoms
+    for monomial, coefficient in p.terms.items():
+        if monomial and all(atoms[n].kind != "bit" for n in monomial):
+            scale, left = divmod(q.terms.get(monomial, 0), coefficient)
+            return scale if not left else 0
+    for monomial, coefficient in p.terms.items():
+        if monomial:
+            scale = q.terms.get(monomial, 0) // coefficient
+            if scale > 0:
+                return scale
+    return 1
+
+
+__all__ = ["ANY_INDEX", "Condition", "Conditions", "excludes", "spelled_out"]

@@ -1,0 +1,730 @@
+"""Where padding goes: which conditions of which loads may show in a value.
+
+A mark is a condition ("this element lies beyond the bound") together with the load of the source
+that masks it. Marks spread forward from masked loads with the data: operations on one element keep
+them, movements to other threads put their conditions in terms of these, what combines elements
+keeps the conditions that all of them share. The halves of a packed register have marks of their
+own. Where a movement is not understood the mark goes on with a condition of which nothing can be
+asked, and the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
+
+from ptxlint.cfg.loops import LoopForest
+from ptxlint.dataflow.conditions import ANY_INDEX, Condition, Conditions
+from ptxlint.dataflow.exchanges import moved_lanes
+from ptxlint.dataflow.fragments import (
+    Element,
+    Fragments,
+    carry,
+    depends_on,
+    elements_of,
+)
+from ptxlint.dataflow.joins import Joins
+from ptxlint.dataflow.lane_bits import LANE
+from ptxlint.dataflow.lane_map import LaneMap
+from ptxlint.dataflow.movements import Movements
+from ptxlint.dataflow.reductions import WHOLE, Leaf, Node, Reduction, Reductions
+from ptxlint.dataflow.shared_provenance import Passage, Payload
+from ptxlint.dataflow.ssa_values import INSERT, MERGE, Ssa
+from ptxlint.dataflow.uniformity import Uniformity
+from ptxlint.facts import Budget
+from ptxlint.ir.instruction import Instr
+from ptxlint.ir.operand import Operand, Vector
+from ptxlint.ir.types import BITS
+
+CONTRACTIONS: Final = frozenset({"mma", "wgmma", "tcgen05", "wmma"})
+_PASSES: Final = 24
+"""So often all instructions are looked at before what loops carry is given up."""
+_PACKED: Final = frozenset({"f16x2", "bf16x2", "f32x2"})
+_ENDS: Final = frozenset({"st", "stmatrix", "red", "bra", "call", "bar", "barrier"})
+_IN_MEMORY: Final = "the layout of a factor in shared memory is not known"
+_SEVERAL_WAYS: Final = "the padding's place in a matrix is not known"
+
+
+class Mark(NamedTuple):
+    """A condition and the number of the load that it is of."""
+
+    condition: Condition
+    load: int
+
+
+Halves = tuple[int, int]
+"""The marks of the low and of the high half of a register, as bits."""
+NONE: Final[Halves] = (0, 0)
+
+
+class Marks:
+    """The marks of all values of a function."""
+
+    def __init__(
+        self,
+        ssa: Ssa,
+        uniformity: Uniformity,
+        reductions: Reductions,
+        conditions: Conditions,
+        movements: Movements,
+        joins: Joins,
+        steps: Budget,
+    ) -> None:
+        self._ssa = ssa
+        self._uniformity = uniformity
+        self._reductions = reductions
+        self._loops: LoopForest = reductions.loops
+        self._conditions = conditions
+        self._movements = movements
+        self._joins = joins
+        self._steps = steps
+        self._instrs = ssa.cfg.function.instrs
+        self.all: list[Mark] = []
+        self._numbers: dict[tuple[int, int], int] = {}
+        self._of: dict[int, Halves] = {}
+        self._at_loads: dict[int, int] = {}
+        self._at_copies: dict[int, int] = {}
+        self._last: dict[object, object] = {}
+        self._results: dict[object, int] = {}
+        self._payloads: dict[Payload, tuple[int | None, int, int]] = {}
+        self._shifted: dict[tuple[int, int], int] = {}
+        self._after: dict[tuple[int, int, int], int] = {}
+        self.exchanged: dict[int, Instr] = {}
+        """By mark: an exchange between lanes that mixes it with others in an unknown way."""
+        self.carried: dict[int, int] = {}
+        """By mark: the header of a loop that carries it from round to round."""
+        self.unknown: dict[int, Instr] = {}
+        """By mark: an instruction of which nobody knows what it makes of it."""
+        self.updates: dict[int, Instr] = {}
+        """By mark: an atomic update that it reaches."""
+        self.is_complete = True
+        """False if the way round loops was given up."""
+
+    # Marks ------------------------------------------------------------------------------------
+    def number(self, condition: Condition, load: int) -> int:
+        """The bit of a mark."""
+        key = condition.number, load
+        found = self._numbers.get(key)
+        if found is None:
+            found = self._numbers[key] = len(self.all)
+            self.all.append(Mark(condition, load))
+        return found
+
+    def put(self, value: int, marks: int) -> None:
+        """Say what a masked load puts on its value."""
+        self._at_loads[value] = self._at_loads.get(value, 0) | marks
+
+    def put_copy(self, copy: Instr, marks: int) -> None:
+        """Say what a masked `cp.async` brings."""
+        self._at_copies[copy.index] = self._at_copies.get(copy.index, 0) | marks
+
+    def of(self, value: int, part: int = WHOLE, parts: int = 1) -> int:
+        """The marks of a value or a part of it, as bits."""
+        low, high = self._of.get(self._ssa.resolve(value), NONE)
+        if part == WHOLE or parts == 1:
+            return low | high
+        return (low, high)[part * 2 // parts]
+
+    def of_node(self, node: Node) -> int:
+        """The marks of a reduction's node."""
+        return self.of(node.value) if node.part == WHOLE else self.of(node.value, node.part, 2)
+
+    def of_leaf(self, leaf: Leaf) -> int:
+        """The marks of what goes into a reduction."""
+        if leaf.product is None:
+            return self.of_node(leaf.node)
+        found = 0
+        for operand in leaf.product.operands[1:3]:
+            value = self._reductions.read(leaf.product, operand)
+            if value is not None:
+                part = leaf.node.part
+                found |= self.of(value) if part == WHOLE else self.of(value, part, 2)
+        return found
+
+    def each(self, bits: int) -> Iterator[Mark]:
+        """The marks of a set, in order."""
+        for number in _bits(bits):
+            yield self.all[number]
+
+    # Spreading --------------------------------------------------------------------------------
+    def spread(self) -> None:
+        """Carry all marks on until nothing changes."""
+        cfg = self._ssa.cfg
+        order = [cfg.blocks[b] for b in sorted(cfg.rpo, key=lambda b: cfg.position[b])]
+        for _ in range(_PASSES):
+            self._changed = False
+            for block in order:
+                for phi in self._ssa.phis.get(block.index, ()):
+                    self._join(phi)
+                for at in range(block.start, block.end):
+                    self._instr(self._instrs[at])
+            if not self._changed:
+                return
+            if self._steps.left <= 0:
+                break
+        self.is_complete = False
+
+    def _set(self, value: int, marks: Halves) -> None:
+        if not marks[0] and not marks[1]:
+            return
+        if not self._uniformity.dependence(value) & ANY_INDEX:
+            return
+        old = self._of.get(value, NONE)
+        new = old[0] | marks[0], old[1] | marks[1]
+        if new != old:
+            self._of[value] = new
+            self._changed = True
+
+    def _get(self, value: int) -> Halves:
+        return self._of.get(self._ssa.resolve(value), NONE)
+
+    def _join(self, phi: int) -> None:
+        ssa = self._ssa
+        if ssa.resolve(phi) != phi:
+            return
+        block = ssa.phi_block[phi]
+        loop = self._loops.with_header(block)
+        low = high = self._at_loads.get(phi, 0)
+        for source, operand in zip(ssa.phi_sources(block), ssa.operands[phi], strict=True):
+            marks = self._get(operand)
+            if marks is NONE:
+                continue
+            if loop is not None and source >= 0 and self._loops.contains(loop, source):
+                marks = self._next(marks[0], block), self._next(marks[1], block)
+            low |= marks[0]
+            high |= marks[1]
+        if low or high:
+            self._set(phi, (low, high))
+
+    def _next(self, bits: int, header: int) -> int:
+        """The marks of one iteration as the next one sees them."""
+        out = 0
+        for mark in self.each(bits):
+            condition = mark.condition
+            number = self.number(condition, mark.load)
+            key = number, header
+            found = self._shifted.get(key)
+            if found is None:
+                later = condition if condition.lost else self._conditions.earlier(condition, header)
+                if later is None:
+                    reason = "a loop carries the padding on in a way that is not recognised"
+                    later = self._conditions.lost(reason)
+                    self.carried.setdefault(number, header)
+                found = self._shifted[key] = self.number(later, mark.load)
+            out |= 1 << found
+        return out
+
+    def _instr(self, instr: Instr) -> None:
+        ssa = self._ssa
+        defs = ssa.def_values[instr.index]
+        opcode = instr.opcode
+        self._steps.left -= 1
+        shape = instr.shape
+        if shape.row.is_call or not shape.row.known or (opcode == "st" and shape.space == "param"):
+            self._unknown(instr)
+        if not defs:
+            if opcode == "red":
+                self._update(instr)
+            elif opcode == "bra" and instr.guard is not None:
+                self._branch(instr)
+            return
+        if opcode in ("ld", "ldmatrix", "ldu"):
+            self._load(instr, defs)
+            return
+        if opcode in CONTRACTIONS:
+            if self._is_news(instr.index, self._read_marks(instr)):
+                self._product(instr, defs)
+            return
+        if opcode == "atom":
+            self._update(instr)
+            return
+        if opcode in _ENDS:
+            return
+        data = [v for v in ssa.use_values[instr.index] if self._get(v) is not NONE]
+        if data:
+            if opcode in ("shfl", "redux"):
+                self._exchange(instr, defs[0])
+            else:
+                member = self._reductions.members.get(instr.index)
+                for at, value in enumerate(defs):
+                    marks = self._elementwise(instr, at, data)
+                    if member is not None and ssa.register[value].type == "pred":
+                        # What a reduction decides by comparing is part of it.
+                        continue
+                    if member is not None:
+                        marks = self._combined(self._reductions.all[member], instr, value, marks)
+                    self._written(value, marks)
+        for value in defs:
+            if ssa.kind[value] in (MERGE, INSERT):
+                self._merged(value)
+
+    def _is_news(self, key: object, marks: object) -> bool:
+        """True unless the same marks came in when this was last asked."""
+        if self._last.get(key) == marks:
+            return False
+        self._last[key] = marks
+        return True
+
+    def _read_marks(self, instr: Instr) -> object:
+        """The marks of all that a product reads."""
+        known, resolve = self._of, self._ssa.resolve
+        own = [known.get(resolve(v), NONE) for v in self._ssa.use_values[instr.index]]
+        if instr.opcode == "wgmma":
+            return own, self._all_stored(instr)
+        return own
+
+    def _written(self, value: int, marks: Halves) -> None:
+        """Put marks on what an instruction writes, and on what its register holds after it."""
+        ssa = self._ssa
+        made = ssa.written(value)
+        self._set(made, marks)
+        if made != value:
+            self._merged(value)
+
+    def _merged(self, value: int) -> None:
+        low = high = self._at_loads.get(value, 0)
+        for operand in self._ssa.operands[value]:
+            marks = self._get(operand)
+            low |= marks[0]
+            high |= marks[1]
+        if low or high:
+            self._set(value, (low, high))
+
+    def _unknown(self, instr: Instr) -> None:
+        for number in _bits(self.of_all(instr)):
+            self.unknown.setdefault(number, instr)
+
+    def _branch(self, instr: Instr) -> None:
+        """Let joins have the marks of what decides them."""
+        low, high = self._get(self._ssa.use_values[instr.index][0])
+        if low or high:
+            for phi in self._joins.decided_by(instr):
+                self._at_loads[phi] = self._at_loads.get(phi, 0) | low | high
+
+    def _update(self, instr: Instr) -> None:
+        for number in _bits(self.of_all(instr)):
+            self.updates.setdefault(number, instr)
+
+    # One element ------------------------------------------------------------------------------
+    def _elementwise(self, instr: Instr, at: int, data: list[int]) -> Halves:
+        """The marks of result `at` of an operation on elements of its own thread."""
+        shape = instr.shape
+        opcode = shape.opcode
+        if opcode == "mov":
+            return self._moved(instr, at)
+        if opcode == "selp" or shape.type in _PACKED:
+            low = high = 0
+            for value in data:
+                marks = self._get(value)
+                low |= marks[0]
+                high |= marks[1]
+            return low, high
+        if opcode == "cvt":
+            return self._converted(instr, data)
+        if opcode in ("prmt", "and", "shl", "shr"):
+            halves = self._bits(instr)
+            if halves is not None:
+                return halves
+        both = 0
+        for value in data:
+            marks = self._get(value)
+            both |= marks[0] | marks[1]
+        return both, both
+
+    def _operand(self, instr: Instr, operand: Operand) -> Halves:
+        value = self._reductions.read(instr, operand)
+        return NONE if value is None else self._of.get(value, NONE)
+
+    def _moved(self, instr: Instr, at: int) -> Halves:
+        target, source = instr.operands[0], instr.operands[-1]
+        if isinstance(source, Vector):
+            parts = [self._operand(instr, o) for o in source.elements]
+            if len(parts) == 2:
+                (a, b), (c, d) = parts
+                return a | b, c | d
+            both = 0
+            for low, high in parts:
+                both |= low | high
+            return both, both
+        marks = self._operand(instr, source)
+        if isinstance(target, Vector):
+            both = marks[at] if len(target.elements) == 2 else marks[0] | marks[1]
+            return both, both
+        return marks
+
+    def _converted(self, instr: Instr, data: list[int]) -> Halves:
+        types = instr.shape.types
+        if len(types) == 2 and types[0] in ("f16x2", "bf16x2") and len(instr.operands) == 3:
+            # The first source goes to the high half.
+            high, low = (self._operand(instr, o) for o in instr.operands[1:3])
+            return low[0] | low[1], high[0] | high[1]
+        both = 0
+        for value in data:
+            marks = self._get(value)
+            both |= marks[0] | marks[1]
+        if len(types) == 2 and types[0][0] in "bu" and types[1] in ("u16", "b16"):
+            return both, 0
+        if len(types) == 2 and types[1][0] in "bu" and types[0] in ("u16", "b16"):
+            narrow = self._operand(instr, instr.operands[1])[0]
+            return narrow, narrow
+        return both, both
+
+    def _bits(self, instr: Instr) -> Halves | None:
+        """Halves that are moved by `prmt`, shifts by 16 and masks of a half."""
+        constant = self._reductions.constant(instr, instr.operands[-1])
+        if constant is None or BITS.get(instr.shape.type, 0) != 32:
+            return None
+        first = self._operand(instr, instr.operands[1])
+        if instr.opcode == "prmt":
+            second = self._operand(instr, instr.operands[2])
+            parts = (*first, *second)
+            out = []
+            for shift in (0, 8):
+                low, high = constant >> shift & 7, constant >> shift + 4 & 7
+                out.append(parts[low // 2] | parts[high // 2])
+            return out[0], out[1]
+        constant &= 0xFFFFFFFF
+        if instr.opcode == "and":
+            low = first[0] if constant & 0xFFFF else 0
+            return low, first[1] if constant >> 16 else 0
+        if constant != 16 or instr.shape.type.startswith("s"):
+            return None
+        return (0, first[0]) if instr.opcode == "shl" else (first[1], 0)
+
+    # Other threads ----------------------------------------------------------------------------
+    def _exchange(self, instr: Instr, value: int) -> None:
+        known = self._reductions
+        if instr.opcode == "redux" or instr.index in known.recognised | known.members.keys():
+            # What is combined has its marks where it is combined.
+            member = self._reductions.members.get(instr.index)
+            if member is None or instr.opcode != "redux":
+                return
+            marks = self._operand(instr, instr.operands[1])
+            self._written(value, self._combined(self._reductions.all[member], instr, value, marks))
+            return
+        low, high = self._operand(instr, instr.operands[1])
+        lanes = moved_lanes(instr)
+        self._written(
+            value, (self._shuffled(instr, low, lanes), self._shuffled(instr, high, lanes))
+        )
+
+    def _shuffled(self, instr: Instr, bits: int, lanes: int) -> int:
+        """The marks that stay true of what comes from another lane."""
+        out = 0
+        for mark in self.each(bits):
+            condition = mark.condition
+            number = self.number(*mark)
+            if not condition.lost and not condition.bits & lanes:
+                out |= 1 << number
+                continue
+            self.exchanged.setdefault(number, instr)
+        return out
+
+    def _combined(self, reduction: Reduction, instr: Instr, value: int, marks: Halves) -> Halves:
+        """The marks that stay on what a reduction combines.
+
+        In a scan each lane keeps its own: what it gets of others is judged where it comes in.
+        """
+        if reduction.partial:
+            return marks
+        if self._ssa.resolve(value) == reduction.result:
+            shared = self.shared_by_all(reduction)
+            return marks[0] & shared, marks[1] & shared
+        lanes = ANY_INDEX & LANE if instr.opcode == "redux" else 0
+        for node in (Node(value), Node(value, 0), Node(value, 1)):
+            step = self._reductions.step_at(node)
+            lanes |= 0 if step is None else step.lanes
+        out = []
+        for half in marks:
+            kept = 0
+            for mark in self.each(half):
+                condition = mark.condition
+                varies = any(self._conditions.varies(condition, h) for h in reduction.loops)
+                if not condition.bits & lanes and not varies:
+                    kept |= 1 << self.number(*mark)
+            out.append(kept)
+        return out[0], out[1]
+
+    def shared_by_all(self, reduction: Reduction) -> int:
+        """The marks whose condition is the same for all that a reduction combines."""
+        common: set[int] | None = None
+        for leaf in reduction.leaves:
+            if leaf.init:
+                continue
+            own = {m.condition.number for m in self.each(self.of_leaf(leaf))}
+            common = own if common is None else common & own
+        out = 0
+        for number in sorted(common or ()):
+            condition = self._conditions.all[number]
+            if self.is_the_same(reduction, condition):
+                for mark, place in list(self._numbers.items()):
+                    if mark[0] == number:
+                        out |= 1 << place
+        return out
+
+    def is_shared_by_all(self, reduction: Reduction, condition: Condition) -> bool:
+        """True if the condition is that of all leaves of a reduction."""
+        return all(
+            any(m.condition is condition for m in self.each(self.of_leaf(leaf)))
+            for leaf in reduction.leaves
+            if not leaf.init
+        )
+
+    def is_the_same(self, reduction: Reduction, condition: Condition) -> bool:
+        """True if a condition does not differ over what is combined: lanes, warps, iterations."""
+        if condition.lost or condition.bits & reduction.lanes:
+            return False
+        if condition.bits and any(leaf.handed for leaf in reduction.leaves):
+            return False
+        if reduction.warps and condition.bits & (ANY_INDEX & ~LANE):
+            return False
+        return not any(self._conditions.varies(condition, h) for h in reduction.loops)
+
+    # Shared memory ----------------------------------------------------------------------------
+    def _load(self, instr: Instr, defs: tuple[int, ...]) -> None:
+        ssa = self._ssa
+        shared = instr.opcode == "ldmatrix" or instr.shape.space == "shared"
+        for at, value in enumerate(defs):
+            if shared:
+                self._written(value, (self._loaded(instr, at, 0), self._loaded(instr, at, 1)))
+            if ssa.kind[value] in (MERGE, INSERT):
+                self._merged(value)
+
+    def _loaded(self, instr: Instr, at: int, half: int) -> int:
+        """The marks of half of a register that is loaded from shared memory."""
+        ways = self._movements.ways(instr, at)
+        if ways is None:
+            stored = self._all_stored()
+            if not stored:
+                return 0
+            lost = self._conditions.lost(self._movements.why(instr))
+            out = 0
+            for load in sorted({self.all[n].load for n in _bits(stored)}):
+                out |= 1 << self.number(lost, load)
+            return out
+        inside = len(ways) // 2
+        chosen = ways[half * inside : (half + 1) * inside] if inside else ways
+        passages = [p for movement in chosen for p in movement.passages]
+        put = [self._put_by(p) for p in passages]
+        key = instr.index, at, half
+        if not self._is_news(key, put):
+            return self._results[key]
+        out = self._results[key] = self._put_through(instr, passages, put)
+        return out
+
+    def _put_through(self, instr: Instr, passages: list[Passage], put: list[int]) -> int:
+        """What a load makes of the marks of all that it reads."""
+        found: dict[int, list[Condition]] = {}
+        for passage, bits in zip(passages, put, strict=True):
+            for number in _bits(bits):
+                self._steps.left -= 1
+                mark = self.all[number]
+                condition = self._movements.forward(instr, passage, mark.condition)
+                if condition is not None:
+                    found.setdefault(mark.load, []).append(condition)
+        out = 0
+        for load, conditions in found.items():
+            for condition in self._conditions.summed_up(conditions):
+                out |= 1 << self.number(condition, load)
+        return out
+
+    def _put_by(self, passage: Passage) -> int:
+        """The marks of what one way into a load starts from."""
+        store = passage.payload.instr
+        if store.opcode == "cp":
+            return self._at_copies.get(store.index, 0)
+        place = self._payloads.get(passage.payload)
+        if place is None:
+            place = self._payloads[passage.payload] = self._movements.stored(passage)
+        value, part, parts = place
+        return 0 if value is None or value < 0 else self.of(value, part, parts)
+
+    def _all_stored(self, reader: Instr | None = None) -> int:
+        """The marks of everything that goes to shared memory, or of what a product reads there."""
+        out = 0
+        for _, _, bits in self.stored(reader):
+            out |= bits
+        return out
+
+    def stored(self, reader: Instr | None = None) -> Iterator[tuple[Instr, int | None, int]]:
+        """What goes to shared memory: store, value (None for a copy), marks."""
+        wanted = None if reader is None else self._movements.behind_matrices(reader)
+        for store in self._movements.stores:
+            if wanted is not None and store.index not in wanted:
+                continue
+            if store.opcode == "cp":
+                yield store, None, self._at_copies.get(store.index, 0)
+                continue
+            for operand in elements_of(store.operands[1]):
+                value = self._reductions.read(store, operand)
+                if value is not None:
+                    yield store, value, self.of(value)
+
+    # Products ---------------------------------------------------------------------------------
+    def _product(self, instr: Instr, defs: tuple[int, ...]) -> None:
+        fragments = self._movements.fragments(instr)
+        if fragments is None:
+            self._unknown_product(instr, defs)
+            return
+        by_register: dict[int, list[int]] = {}
+        factors = self.factors(instr, fragments)
+        in_memory = 0
+        if fragments.first is None or fragments.second is None:
+            lost = self._conditions.lost(_IN_MEMORY)
+            for load in sorted({self.all[n].load for n in _bits(self._all_stored(instr))}):
+                in_memory |= 1 << self.number(lost, load)
+        for element in fragments.result:
+            marks = self._accumulated(instr, element)
+            for factor, along, coordinate in factors:
+                shared = element.second if along else element.first
+                for mark in self.each(factor):
+                    condition = self.behind(mark.condition, coordinate, shared, fragments.lanes)
+                    if condition is not None:
+                        marks |= 1 << self.number(condition, mark.load)
+            marks |= in_memory
+            slots = by_register.setdefault(element.register, [0, 0])
+            if element.parts == 1:
+                slots[0] |= marks
+                slots[1] |= marks
+            else:
+                slots[element.part * 2 // element.parts] |= marks
+        for register, slots in by_register.items():
+            if register < len(defs):
+                self._written(defs[register], (slots[0], slots[1]))
+
+    def _unknown_product(self, instr: Instr, defs: tuple[int, ...]) -> None:
+        bits = self.of_all(instr)
+        lost = self._conditions.lost(f"the layout of `{instr.shape.mnemonic}` is not known")
+        marks = 0
+        for mark in self.each(bits):
+            marks |= 1 << self.number(lost, mark.load)
+        for value in defs:
+            self._written(value, (marks, marks))
+
+    def of_all(self, instr: Instr) -> int:
+        """The marks of all that an instruction reads."""
+        bits = 0
+        for value in self._ssa.use_values[instr.index]:
+            low, high = self._get(value)
+            bits |= low | high
+        return bits
+
+    def _accumulated(self, instr: Instr, element: Element) -> int:
+        """The marks of the element of the accumulator that a result's element is added to."""
+        value = self._movements.accumulator(instr, element.register)
+        return 0 if value is None else self.of(value, element.part, element.parts)
+
+    def factors(self, instr: Instr, fragments: Fragments) -> list[tuple[int, int, LaneMap]]:
+        """The marks of the factors' elements that go on to the result.
+
+        Each with 0 for rows or 1 for columns, and the element's coordinate there.
+        """
+        out = []
+        for side, elements in ((0, fragments.first), (1, fragments.second)):
+            marks = self.of_factor(instr, side, elements)
+            for element, bits in marks:
+                along = element.first if side == 0 else element.second
+                across = element.second if side == 0 else element.first
+                kept = 0
+                for mark in self.each(bits):
+                    if self.goes_on(mark.condition, along, across, fragments.lanes, marks, element,
+                                    side):  # fmt: skip
+                        kept |= 1 << self.number(*mark)
+                if kept:
+                    out.append((kept, side, along))
+        return list(dict.fromkeys(out))
+
+    def of_factor(
+        self, instr: Instr, side: int, elements: tuple[Element, ...] | None
+    ) -> list[tuple[Element, int]]:
+        """The elements of a factor with their marks."""
+        if elements is None:
+            return []
+        registers = elements_of(instr.operands[1 + side])
+        out = []
+        for element in elements:
+            value = self._reductions.read(instr, registers[element.register])
+            bits = 0 if value is None else self.of(value, element.part, element.parts)
+            out.append((element, bits))
+        return out
+
+    def goes_on(
+        self,
+        condition: Condition,
+        along: LaneMap,
+        across: LaneMap,
+        lanes: int,
+        marks: list[tuple[Element, int]],
+        element: Element,
+        side: int,
+    ) -> bool:
+        """True if a factor's condition goes on to rows (or columns) of the result.
+
+        One that differs along k alone ends in the product, which sums over k. `along` is the
+        coordinate that the factor shares with the result, `across` is k.
+        """
+        if condition.lost:
+            return True
+        if not condition.bits and not self._conditions.is_carried(condition):
+            # All of the CTA is padding, in all rounds.
+            return False
+        if condition.map is None:
+            return True
+        if depends_on(condition.map, along, lanes):
+            return True
+        if depends_on(condition.map, across, lanes):
+            return False
+        return not self._ends_across(condition, marks, element, side)
+
+    def _ends_across(
+        self, condition: Condition, marks: list[tuple[Element, int]], element: Element, side: int
+    ) -> bool:
+        """True if a condition that no lane decides tells blocks of k apart, not rows.
+
+        It then holds in all rows of this block of k, and in some other block it does not.
+        """
+        own = (element.first, element.second)[1 - side]
+        held: dict[LaneMap, set[bool]] = {}
+        for other, bits in marks:
+            k = (other.first, other.second)[1 - side]
+            has = any(m.condition is condition for m in self.each(bits))
+            held.setdefault(k, set()).add(has)
+        return held[own] == {True} and any(found == {False} for found in held.values())
+
+    def behind(
+        self, condition: Condition, source: LaneMap, target: LaneMap, lanes: int
+    ) -> Condition | None:
+        """A factor's condition in terms of the result's elements; None for other elements."""
+        if condition.lost:
+            return self._conditions.lost(condition.lost)
+        if condition.map is None:
+            return self._conditions.lost(_SEVERAL_WAYS)
+        # Fragments are kept, so that their coordinates are told apart by identity.
+        key = condition.number, id(source), id(target)
+        found = self._after.get(key)
+        if found is None:
+            carried = carry(condition.map, source, target, lanes)
+            if carried is None:
+                found = self._conditions.lost(_SEVERAL_WAYS).number
+            elif carried.map is None:
+                found = -1
+            else:
+                moved = self._conditions.moved(condition, carried.map)
+                found = self._conditions.estranged(moved).number
+            self._after[key] = found
+        return None if found < 0 else self._conditions.all[found]
+
+
+def _bits(marks: int) -> Iterator[int]:
+    while marks:
+        lowest = marks & -marks
+        yield lowest.bit_length() - 1
+        marks ^= lowest
+
+
+def is_lost(marks: Iterable[Mark]) -> bool:
+    """True if some of the marks have a condition of which nothing can be asked."""
+    return any(mark.condition.lost for mark in marks)
+
+
+__all__ = ["CONTRACTIONS", "Mark", "Marks", "is_lost"]
