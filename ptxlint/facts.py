@@ -71,6 +71,11 @@ class SourceWords:
         """The mask of a load or store as the source has it; "" if that is not known."""
         return ""
 
+    def guard(self, instr: Instr) -> str:
+        """A label for an access: "guard `i < n`", the mask as the source has it, or ""."""
+        mask = self.mask(instr)
+        return f"guard `{mask}`" if mask else ""
+
     def translate(self, text: str) -> str:
         """A text with all parameters called as in the source."""
         return text

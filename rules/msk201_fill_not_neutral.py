@@ -194,8 +194,8 @@ class FillNotNeutral(Rule):
                 (_evidence(padding, text, each) for each in verdict.pairs),
             )
             if verdict.status == "refuted" and pair is not None:
-                mask = facts.words.mask(verdict.at)
-                yield _hit(padding, verdict, tiles.of(pair.conjunct), mask)
+                guard = facts.words.guard(verdict.at)
+                yield _hit(padding, verdict, tiles.of(pair.conjunct), guard)
 
 
 def _evidence(padding: Padding, text: IndexText, pair: Pair) -> Evidence:
@@ -210,7 +210,7 @@ def _evidence(padding: Padding, text: IndexText, pair: Pair) -> Evidence:
     return Evidence(pair.status, pair.reason, at, details)
 
 
-def _hit(padding: Padding, verdict: LoadVerdict, tile: Tile | None, mask: str) -> Hit:
+def _hit(padding: Padding, verdict: LoadVerdict, tile: Tile | None, guard: str) -> Hit:
     wrong: dict[str, Pair] = {}
     for pair in verdict.pairs:
         if pair.status != "proved" and pair.reduction is not None:
@@ -227,7 +227,7 @@ def _hit(padding: Padding, verdict: LoadVerdict, tile: Tile | None, mask: str) -
         breaks_when=_breaks_when(tile),
         help=_help(ordered),
         key=f"fill {verdict.fill} reaches {named}",
-        label=f"fill {verdict.fill}" + (f", guard `{mask}`" if mask else ""),
+        label=f"fill {verdict.fill}" + (f", {guard}" if guard else ""),
     )
 
 

@@ -129,7 +129,8 @@ class OffByOneGuard(Rule):
             sibling = strict.get(place)
             if sibling and place.base not in refuted and _same_elements(group, sibling):
                 refuted[place.base] = group[0]
-                yield _hit(place, group[0], sibling[0])
+                hit = _hit(place, group[0], sibling[0])
+                yield hit._replace(label=facts.words.guard(group[0].access.instr))
         if refuted:
             first = next(iter(refuted.values())).access.instr
             yield Verdict("refuted", "one array is guarded by both < and <=", first)

@@ -153,7 +153,8 @@ class MaskOnAnotherIndex(Rule):
                 key = (found.access.base, found.access.kind)
                 wrong.setdefault(key, (found, elsewhere))
         for found, elsewhere in wrong.values():
-            yield _hit(found, elsewhere)
+            hit = _hit(found, elsewhere)
+            yield hit._replace(label=facts.words.guard(found.access.instr))
         yield _verdict([found for found, _ in wrong.values()], partial, accesses)
 
 

@@ -149,19 +149,27 @@ class PythonKernel:
             n.id for n in self._nodes() if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
         }
 
-    def mask(self, line: int, column: int) -> str:
+    def mask(self, line: int, column: int, kind: str) -> str:
         """The mask of the access at a place (column from 1), in the source's words; "" if there is
         none, or it cannot be told.
 
-        A name that is given its value just once, before, is replaced by what it was given.
+        `kind` is `load`, `store` or `atomic`. Older compilers name the place of an argument: there
+        the access is taken that is the only one of its kind on that line. A name that is given
+        its value just once, before, is replaced by what it was given.
         """
-        for node in self._nodes():
-            if not isinstance(node, ast.Call) or not _is_access(node):
-                continue
-            if node.lineno == line and node.col_offset == column - 1:
-                mask = _mask_of(node)
-                return "" if mask is None else self._words(mask)
-        return ""
+        calls = [
+            node
+            for node in self._nodes()
+            if isinstance(node, ast.Call)
+            and _is_access(node)
+            and _called(node).startswith(kind)
+            and node.lineno <= line <= (node.end_lineno or node.lineno)
+        ]
+        exact = [n for n in calls if n.lineno == line and n.col_offset == column - 1]
+        if len(exact or calls) != 1:
+            return ""
+        mask = _mask_of((exact or calls)[0])
+        return "" if mask is None else self._words(mask)
 
     def _words(self, mask: ast.expr) -> str:
         text = self._quote(mask)

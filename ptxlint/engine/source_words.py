@@ -20,6 +20,8 @@ from ptxlint.source import Loc
 if TYPE_CHECKING:
     from ptxlint.engine.python_kernel import PythonKernel, PythonKernels
 
+_KINDS: Final = {"ld": "load", "cp": "load", "st": "store", "red": "atomic", "atom": "atomic"}
+"""What the source calls the accesses of an opcode."""
 _SCRATCH: Final = 2
 """Pointers that Triton appends: to global and to profile scratch memory."""
 
@@ -62,11 +64,12 @@ class KernelWords(SourceWords):
     def mask(self, instr: Instr) -> str:
         """The mask of a load or store as the source has it; "" if that is not known."""
         frame = self._module.python_frame(instr.loc)
-        if frame is None or frame.line <= 0:
+        kind = _KINDS.get(instr.opcode)
+        if frame is None or frame.line <= 0 or kind is None:
             return ""
         path = self._reader.sources.locate(frame.path, self._module.source.path)
         kernel = self._reader.function_at(path, frame.line)
-        return kernel.mask(frame.line, frame.column) if kernel is not None else ""
+        return kernel.mask(frame.line, frame.column, kind) if kernel is not None else ""
 
     def translate(self, text: str) -> str:
         """A text with all parameters called as in the source."""

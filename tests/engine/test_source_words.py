@@ -196,8 +196,10 @@ def mask(folder: Path, source: str, line: int, column: int) -> str:
     ("old", "new", "line", "column", "expected"),
     [
         ("", "", 7, 9, "i < n"),
-        ("", "", 8, 5, "i < n"),
-        ("", "", 7, 10, ""),
+        ("", "", 7, 17, "i < n"),
+        ("x_ptr + i, mask=mask", "tl.load(x_ptr, i > 0) + i, mask=mask", 7, 17, "i > 0"),
+        ("x_ptr + i, mask=mask", "tl.load(x_ptr, i > 0) + i, mask=mask", 7, 18, ""),
+        ("", "", 8, 5, ""),
         ("", "", 6, 5, ""),
         ("mask=mask, ", "", 7, 9, ""),
         ("mask=mask", "mask=mask & (i > 0)", 7, 9, "mask & (i > 0)"),
