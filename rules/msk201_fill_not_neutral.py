@@ -206,7 +206,7 @@ def _evidence(padding: Padding, text: IndexText, pair: Pair) -> Evidence:
         details["through"] = route
     if pair.value is not None:
         details["value"] = str(pair.value)
-    at = pair.site.instr if pair.reduction is None else pair.reduction.at
+    at = pair.at or pair.site.instr if pair.reduction is None else pair.reduction.at
     return Evidence(pair.status, pair.reason, at, details)
 
 
