@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,6 +32,7 @@ from ptxlint.engine.registry import default_registry
 from ptxlint.source import SourceText
 
 OUT = Path(__file__).with_name("mutants.md")
+CASE_SOURCES = Path(__file__).with_name("mutation_cases.py")
 CAPABILITIES = (80, 90, 100)
 WARPS = (4, 2, 1)
 HALF = {"batched_matmul_bias": "fp16", "attention_tile": "bf16", "linear_attention": "bf16",
@@ -82,6 +83,22 @@ class Said(NamedTuple):
     findings: frozenset[tuple[str, int]]
     verdicts: tuple[tuple[str, str, int, str], ...]
     """Rule, status, line (0 for the whole kernel), reason."""
+
+
+class Store:
+    """Answers that do not depend on ptxlint, kept in a folder if one is given."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder
+
+    def get(self, key: str, make: Callable[[], str]) -> str:
+        """What was made for a key before, or what is made now."""
+        if self._folder is None:
+            return make()
+        path = self._folder / hashlib.sha256(key.encode()).hexdigest()
+        if not path.exists():
+            path.write_text(make(), encoding="utf-8")
+        return path.read_text(encoding="utf-8")
 
 
 class Runner:
@@ -178,34 +195,61 @@ def verdict(mutation: Mutation, before: Said, after: Said) -> tuple[str, tuple[s
 
 
 # The study ------------------------------------------------------------------------------------
-def study(chosen: list[int], scratch: Path) -> Iterator[Outcome]:
+def study(chosen: list[int], scratch: Path, store: Store) -> Iterator[Outcome]:
     """Every mutant of these cases."""
     runner = Runner()
+    setting = CASE_SOURCES.read_text(encoding="utf-8")
     for number in chosen:
         case = CASES[number]
-        found = runner.ask(number)
+        text = case.path.read_text(encoding="utf-8")
+        key = f"{setting}\n{case.name}\n{text}"
+        found = json.loads(store.get(key, lambda n=number: json.dumps(runner.ask(n))))
         if set(found.values()) != {"same"}:
             raise RuntimeError(f"{case.name} is no sound base: {found}")
-        text = case.path.read_text(encoding="utf-8")
-        checked: dict[tuple[int, int], Said] = {}
-        for at, mutation in enumerate(mutations(text, case.kernel)):
-            path = scratch / f"{case.path.stem}_{case.kernel}_{at}.py"
-            path.write_text(mutation.text, encoding="utf-8")
-            effect = _effect(mutation, runner.ask(number, path, mutation.operator in TAIL))
-            if effect != "changed":
-                yield Outcome(case, mutation, effect)
-                continue
-            target = _target(case, mutation)
-            if target not in checked:
-                checked[target] = check(ptx(case, case.path, *target))
-            try:
-                compiled = ptx(case, path, *target)
-            except Exception as error:
-                yield Outcome(case, mutation, f"not compiled: {type(error).__name__}")
-                continue
-            said, reasons = verdict(mutation, checked[target], check(compiled))
-            yield Outcome(case, mutation, effect, "sm_{}, {} warps".format(*target), said, reasons)
+        yield from _of_case(number, text, key, scratch, store, runner)
     runner.close()
+
+
+def _of_case(
+    number: int, text: str, key: str, scratch: Path, store: Store, runner: Runner
+) -> Iterator[Outcome]:
+    """Every mutant of one case."""
+    case = CASES[number]
+    checked: dict[tuple[int, int], Said] = {}
+    for at, mutation in enumerate(mutations(text, case.kernel)):
+        path = scratch / f"{case.path.stem}_{case.kernel}_{at}.py"
+        path.write_text(mutation.text, encoding="utf-8")
+        own = f"{key}\n{mutation.operator}\n{mutation.text}"
+
+        def run(mutation: Mutation = mutation, path: Path = path) -> str:
+            return json.dumps(runner.ask(number, path, mutation.operator in TAIL))
+
+        effect = _effect(mutation, json.loads(store.get(own, run)))
+        if effect != "changed":
+            yield Outcome(case, mutation, effect)
+            continue
+        target = _target(case, mutation)
+        if target not in checked:
+            checked[target] = check(_built(store, key, case, case.path, target))
+        compiled = _built(store, own, case, path, target)
+        if compiled.startswith("not compiled"):
+            yield Outcome(case, mutation, compiled)
+            continue
+        said, reasons = verdict(mutation, checked[target], check(compiled))
+        arch = "sm_{}, {} warps".format(*target)
+        yield Outcome(case, mutation, effect, arch, said, reasons)
+
+
+def _built(store: Store, key: str, case: Case, path: Path, target: tuple[int, int]) -> str:
+    """The PTX of a kernel or mutant, or why there is none."""
+
+    def build() -> str:
+        try:
+            return ptx(case, path, *target)
+        except Exception as error:
+            return f"not compiled: {type(error).__name__}"
+
+    return store.get(f"{key}\n{target}", build)
 
 
 def _effect(mutation: Mutation, found: dict[str, str]) -> str:
@@ -351,7 +395,10 @@ def main() -> int:
     options.add_argument("--only", default="", help="cases with this in their name; writes nothing")
     options.add_argument("--log", action="store_true", help="print each mutant")
     options.add_argument("--group", default="", help="fixtures, twins or held out; writes nothing")
+    options.add_argument("--cache", type=Path, help="a folder for results of runs and for PTX")
     given = options.parse_args()
+    if given.cache is not None:
+        given.cache.mkdir(parents=True, exist_ok=True)
     if importlib.util.find_spec("triton") is None or importlib.util.find_spec("torch") is None:
         print("source_mutants.py: needs Triton and torch: make venv", file=sys.stderr)
         return 2
@@ -364,7 +411,7 @@ def main() -> int:
     outcomes: list[Outcome] = []
     with tempfile.TemporaryDirectory() as scratch:
         twin_builds.prepare(scratch)
-        for outcome in study(chosen, Path(scratch)):
+        for outcome in study(chosen, Path(scratch), Store(given.cache)):
             outcomes.append(outcome)
             if given.only or given.group or given.log:
                 print(

@@ -60,18 +60,9 @@ def named(twin: Any, build: dict[str, Any], capability: int) -> str:
     return "-".join([twin.module.removeprefix("twins/"), twin.kernel, f"sm_{capability}", *values])
 
 
-TILE = "BLOCK_M=64-BLOCK_N=128-BLOCK_K=64-T=fp16-num_stages=2"
-OPEN = {
-    f"matmul_dot-matmul_dot_kernel-sm_100-{TILE}": "MSK204 on an exact guard",
-    f"matmul_dot_buggy-matmul_dot_kernel-sm_100-{TILE}": "MSK204 on an exact guard",
-}
-"""Builds for which the rules are not right yet, with the reason."""
-
-
 def case(twin: Any, build: dict[str, Any], capability: int) -> Any:
     name = named(twin, build, capability)
-    reason = OPEN.get(name, twin.open)
-    marks = [pytest.mark.xfail(reason=reason, strict=name in OPEN)] if reason else []
+    marks = [pytest.mark.xfail(reason=twin.open)] if twin.open else []
     return pytest.param(twin, build, capability, id=name, marks=marks)
 
 
