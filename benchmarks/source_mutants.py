@@ -44,7 +44,7 @@ PROPERTY: dict[str, tuple[str, ...]] = {
     "drop load mask": ("MSK202", "MSK203", "MSK204", "MSK205"),
     "drop store mask": ("MSK202", "MSK203", "MSK204", "MSK205"),
     "drop conjunct": ("MSK202", "MSK203", "MSK204", "MSK205"),
-    "off by one": ("MSK204",),
+    "off by one": ("MSK201", "MSK204"),
     "change fill": ("MSK201",),
     "drop re-mask": ("MSK201", "NUM409"),
     "change re-mask": ("MSK201",),
@@ -174,9 +174,16 @@ def _line(place: Any) -> int:
     return place.source.line if place is not None and place.source is not None else 0
 
 
+def _rules(mutation: Mutation) -> tuple[str, ...]:
+    """The rules that speak of what a mutation breaks."""
+    if mutation.operator == "off by one":
+        return ("MSK204",) * mutation.guards + ("MSK201",) * mutation.selects
+    return PROPERTY[mutation.operator]
+
+
 def verdict(mutation: Mutation, before: Said, after: Said) -> tuple[str, tuple[str, ...]]:
     """What was said of the property that a mutation broke, and the reasons given."""
-    rules = PROPERTY[mutation.operator]
+    rules = _rules(mutation)
     new = {rule for rule, line in after.findings - before.findings}
     if any(rule in rules for rule in new):
         return "refuted", ()
@@ -335,7 +342,12 @@ _METHOD = [
     "",
     "*Refuted*: an error or a warning that the kernel itself does not have, of a rule for what was "
     "broken; or *by another rule*. *Open*: a verdict says that it is not known. *Silent*: no rule "
-    "for it has a verdict here. *Proved* would be wrong.",
+    "for it has a verdict here. *Proved* would be wrong. For a fill or a mask that is dropped or "
+    "changed the verdicts are those of the access. A bound with one element too many breaks the "
+    "guard of accesses (MSK204) or, in `tl.where`, the masking of the tail (MSK201). Verdicts on "
+    "strides (BND306) say that the accesses of one array agree, which is broken only where some of "
+    "them went by the stride that was dropped and some did not. Where all did, they still agree, "
+    "and what is wrong is silent until a launch or a reference has spoken.",
     "",
 ]
 

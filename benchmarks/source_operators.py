@@ -28,7 +28,9 @@ OPERATORS = (
 class Mutation(NamedTuple):
     """One edit: what it does, the line and column of what it replaces, and the whole new source.
 
-    `arrays` are the pointers whose accesses go by what is replaced.
+    `arrays` are the pointers some of whose accesses go by what is replaced and some do not, as far
+    as addresses are concerned. `guards` and `selects` say whether masks of accesses, and conditions
+    of `tl.where`, go by it.
     """
 
     operator: str
@@ -38,6 +40,8 @@ class Mutation(NamedTuple):
     change: str
     text: str
     arrays: frozenset[str]
+    guards: bool
+    selects: bool
 
 
 class _Edit(NamedTuple):
@@ -64,8 +68,9 @@ def mutations(text: str, kernel: str) -> list[Mutation]:
         line, column = node.lineno, node.col_offset + 1  # type: ignore[attr-defined]
         changed = text[:start] + new + text[end:]
         short = f"`{' '.join(old.split())}` to `{' '.join(new.split())}`"
+        guards, selects = _is_guard(function, node), _is_condition(function, node)
         arrays = _arrays(function, node)
-        mutation = Mutation(operator, kernel, line, column, short, changed, arrays)
+        mutation = Mutation(operator, kernel, line, column, short, changed, arrays, guards, selects)
         found.setdefault((start, OPERATORS.index(operator), new), mutation)
     return [found[key] for key in sorted(found)]
 
@@ -143,22 +148,45 @@ def _others(value: float) -> list[str]:
 
 
 def _arrays(function: ast.FunctionDef, edited: ast.AST) -> frozenset[str]:
-    """The pointers whose accesses go by an expression: directly, or through assignments."""
+    """The pointers that are used both with an address that goes by an expression and without."""
     pointers = {a.arg for a in function.args.args if a.arg.lower().endswith("ptr")}
-    assignments = [n for n in ast.walk(function) if isinstance(n, ast.Assign | ast.AugAssign)]
-    found: set[str] = set()
+    found: dict[str, set[bool]] = {}
     for call in _calls(function, "load", "store", "atomic_add", "atomic_max"):
-        statements: list[ast.AST] = [call.args[0]]
-        names = _names(call.args[0])
-        for _ in range(len(assignments)):
-            for node in assignments:
-                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-                if node not in statements and any(_names(t) & names for t in targets):
-                    statements.append(node)
-                    names |= _names(node.value)
-        if any(edited in ast.walk(statement) for statement in statements):
-            found |= names & pointers
-    return frozenset(found)
+        nodes, names = _behind(function, call.args[0])
+        for pointer in names & pointers:
+            found.setdefault(pointer, set()).add(edited in nodes)
+    return frozenset(pointer for pointer, ways in found.items() if len(ways) == 2)
+
+
+def _is_guard(function: ast.FunctionDef, edited: ast.AST) -> bool:
+    """True if the mask of an access goes by an expression."""
+    masks = [
+        mask.value
+        for call in _calls(function, "load", "store", "atomic_add", "atomic_max")
+        if (mask := _keyword(call, "mask")) is not None
+    ]
+    return any(edited in _behind(function, mask)[0] for mask in masks)
+
+
+def _is_condition(function: ast.FunctionDef, edited: ast.AST) -> bool:
+    """True if the condition of a `tl.where` goes by an expression."""
+    return any(edited in _behind(function, call.args[0])[0] for call in _calls(function, "where"))
+
+
+def _behind(function: ast.FunctionDef, node: ast.AST) -> tuple[set[ast.AST], set[str]]:
+    """All nodes and names that an expression goes by, through assignments in any order."""
+    assignments = [n for n in ast.walk(function) if isinstance(n, ast.Assign | ast.AugAssign)]
+    nodes, names = set(ast.walk(node)), _names(node)
+    grew = True
+    while grew:
+        grew = False
+        for made in assignments:
+            targets = made.targets if isinstance(made, ast.Assign) else [made.target]
+            if made.value not in nodes and any(_names(t) & names for t in targets):
+                nodes |= {made, *ast.walk(made.value)}
+                names |= _names(made.value)
+                grew = True
+    return nodes, names
 
 
 # Operators ------------------------------------------------------------------------------------

@@ -85,9 +85,18 @@ def test_an_edit_changes_one_place_and_leaves_valid_code() -> None:
         assert changed == [mutation.line]
 
 
-def test_a_stride_belongs_to_the_arrays_that_it_is_used_for() -> None:
-    (stride,) = [m for m in operators().mutations(KERNEL, "kernel") if m.operator == "drop stride"]
+def test_what_goes_by_a_replaced_expression() -> None:
+    found = operators().mutations(KERNEL, "kernel")
+    (stride,) = [m for m in found if m.operator == "drop stride"]
+    assert stride.arrays == set()
+    (stride,) = [
+        m
+        for m in operators().mutations(KERNEL.replace("v_ptr + at,", "x_ptr + at,"), "kernel")
+        if m.operator == "drop stride"
+    ]
     assert stride.arrays == {"x_ptr"}
+    bounds = {m.line: (m.guards, m.selects) for m in found if m.operator == "off by one"}
+    assert bounds == {12: (True, True), 22: (True, False)}
 
 
 def test_the_committed_page_reports_no_wrong_proof() -> None:
