@@ -315,6 +315,8 @@ def page(outcomes: list[Outcome]) -> str:
         "",
         "## What was not found, of fills, re-masks, accumulators and rescales",
         "",
+        *_why([o for o in held if o.verdict not in ("refuted", "by another rule")]),
+        "",
         *_missed([o for o in held if o.verdict not in ("refuted", "by another rule")]),
         "",
         "## What was not found, of all others",
@@ -386,6 +388,15 @@ def _apart(outcomes: list[Outcome]) -> Iterator[str]:
         for (name, effect), count in sorted(counts.items()):
             if name == operator:
                 yield f"| {operator} | {count} | {_APART.get(effect, effect)} |"
+
+
+def _why(outcomes: list[Outcome]) -> Iterator[str]:
+    """The reasons that verdicts give, counted."""
+    counts = Counter(reason for o in outcomes for reason in o.reasons or ("no verdict",))
+    yield "| reason | mutants |"
+    yield "|---|---:|"
+    for reason, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
+        yield f"| {reason} | {count} |"
 
 
 def _missed(outcomes: list[Outcome]) -> Iterator[str]:

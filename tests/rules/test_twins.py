@@ -88,6 +88,23 @@ def test_all_builds_of_a_twin(twin: Any, build: dict[str, Any], capability: int)
     assert found(BUILDS.compiled(twin, build, capability)) == twin.marks
 
 
+WRONG = [twin for twin in TWINS if twin.module.endswith("_buggy") and "_dot" not in twin.module]
+"""The study's nine seeded faults of Triton kernels."""
+
+
+def test_three_of_nine_faults_are_refuted_and_six_need_a_reference() -> None:
+    assert sorted(twin.module for twin in WRONG if twin.marks) == [
+        "flash_attention_buggy", "matmul_buggy", "softmax_buggy",
+    ]  # fmt: skip
+    assert len(WRONG) == 9
+
+
+@pytest.mark.parametrize("twin", [t for t in WRONG if not t.marks], ids=lambda t: t.module)
+def test_a_wrong_formula_is_open(twin: Any) -> None:
+    report = ptxlint.check(SourceText(BUILDS.compiled(twin, twin.builds[0], 90), "twin.ptx"))
+    assert {o.status for o in report.obligations if o.family == "semantics"} == {"open"}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("twin", "build", "capability"), cases(BUILDS.CAPABILITIES))
 def test_no_defect_is_proved_absent(twin: Any, build: dict[str, Any], capability: int) -> None:
