@@ -8,7 +8,7 @@ from typing import Final
 from ptxlint.cfg.loops import Loop, LoopForest, LoopsAnalysis
 from ptxlint.dataflow.last_round import LastRound, LastRoundAnalysis, LastRounds
 from ptxlint.dataflow.tensor_memory import Product, TensorMemory, TensorMemoryAnalysis
-from ptxlint.dataflow.value_flow import DATA, EXTREME, FACTOR, FLOATS, TERM, ValueFlow
+from ptxlint.dataflow.value_flow import COPY, DATA, EXTREME, FACTOR, FLOATS, TERM, ValueFlow
 from ptxlint.facts import Facts
 from ptxlint.ir.function import Function
 from ptxlint.ir.instruction import Instr
@@ -343,8 +343,8 @@ class _Outside:
         self.is_stored = False
         self.products: list[Instr] = []
         """The sums and products behind the loop that join two of them, or those of two lanes."""
-        work = [*found.values, *found.reloaded]
-        origins: dict[int, set[int]] = {value: {value} for value in work}
+        origins = self._copies(found)
+        work = list(origins)
         joins: dict[int, Instr] = {}
         while work and len(origins) < _MAX_VALUES:
             value = work.pop()
@@ -373,11 +373,42 @@ class _Outside:
 
     def _completes(self, total: int, found: LastRound) -> bool:
         """True for a sum with what the loop carries: a compiler may put the last addition of an
-        accumulator behind the loop too, if it computes it there for less."""
+        accumulator behind the loop too, if it computes it there for less. A difference to a running
+        maximum is none."""
         return any(
-            role == TERM and source not in found.values and self._flow.in_loop(source, found.loop)
+            role == TERM
+            and source not in found.values
+            and self._flow.in_loop(source, found.loop)
+            and not self._is_extreme(source, found)
             for source, role in self._flow.sources(total)
         )
+
+    def _is_extreme(self, value: int, found: LastRound) -> bool:
+        """True for what max or min made in the loop, in this round or the one before."""
+        flow = self._flow
+        made = flow.carried(value, found.loop)[1] if flow.is_header_phi(value, found.loop) else ()
+        return any(EXTREME in {role for _, role in flow.sources(v)} for v in (value, *made))
+
+    def _copies(self, found: LastRound) -> dict[int, set[int]]:
+        """By what leaves the loop, as it is or filled where a mask is false: where it is from."""
+        flow = self._flow
+        origins: dict[int, set[int]] = {}
+        for start in (*found.values, *found.reloaded):
+            work = [start]
+            while work:
+                value = work.pop()
+                if start in origins.setdefault(value, set()):
+                    continue
+                origins[value].add(start)
+                work += [
+                    result
+                    for result, role in flow.results(value)
+                    if role == COPY
+                    and flow.in_loop(result, found.loop)
+                    and not flow.is_header_phi(result, found.loop)
+                    and not self._is_exchange(result)
+                ]
+        return origins
 
     def _made_by(self, value: int) -> Instr:
         ssa = self._flow.ssa

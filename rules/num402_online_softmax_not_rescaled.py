@@ -14,7 +14,7 @@ from ptxlint.dataflow.online_softmax import (
     RunningMaximum,
 )
 from ptxlint.dataflow.tensor_memory import Product, TensorMemory, TensorMemoryAnalysis
-from ptxlint.dataflow.value_flow import DATA, EXTREME, FACTOR
+from ptxlint.dataflow.value_flow import DATA, EXTREME, FACTOR, TERM
 from ptxlint.facts import Facts
 from ptxlint.ir.function import Function
 from ptxlint.ir.instruction import Instr
@@ -228,6 +228,7 @@ def _judge(
     held = _held(facts, online, loop, reached)
     places = [_place(online, a) for a in sums if not a.roles & {FACTOR, EXTREME}]
     places += [product.instr for product in held if _is_left_alone(facts, online, loop, product)]
+    places += [instr for a in sums for instr in _added_as_it_was(online, a, reached)]
     hits = [_hit(place, maxima[0]) for place in _one_a_line(facts, places)]
     yield from hits
     if hits:
@@ -241,6 +242,18 @@ def _judge(
         yield Verdict(
             "proved", "every sum of exponentials is multiplied by exp(m_old - m_new) in each round"
         )
+
+
+def _added_as_it_was(online: OnlineSoftmax, total: Accumulator, reached: set[int]) -> list[Instr]:
+    """Where a round adds exponentials to what it got, besides what it hands on."""
+    flow = online.flow
+    found: list[Instr] = []
+    for result, role in flow.results(total.phi):
+        if role != TERM or result in total.values or not flow.in_loop(result, total.loop):
+            continue
+        if any(source in reached for source, _ in flow.sources(result) if source != total.phi):
+            found.append(flow.ssa.cfg.function.instrs[flow.ssa.instr[result]])
+    return found
 
 
 def _doubt(

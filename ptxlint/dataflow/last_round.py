@@ -22,6 +22,7 @@ from ptxlint.dataflow.value_flow import (
     COPY,
     DATA,
     EXTREME,
+    FACTOR,
     TERM,
     ValueFlow,
     ValueFlowAnalysis,
@@ -130,13 +131,28 @@ class LastRounds:
 
     def _handed_on(self, loop: Loop) -> dict[int, int]:
         """By what a loop carries and adds to something: the value that the next round gets."""
-        flow = self.flow
         found: dict[int, int] = {}
         for phi in self._ssa.phis.get(loop.header, ()):
-            latch = flow.carried(phi, loop)[1]
-            if len(latch) == 1 and any(role == TERM for _, role in flow.results(phi)):
+            latch = self.flow.carried(phi, loop)[1]
+            if len(latch) == 1 and self._is_added(phi, loop):
                 found[phi] = latch[0]
         return found
+
+    def _is_added(self, value: int, loop: Loop) -> bool:
+        """True if a value is added to something in its round, as it is or multiplied."""
+        flow = self.flow
+        work = [value]
+        seen = set(work)
+        while work:
+            for result, role in flow.results(work.pop()):
+                if not flow.in_loop(result, loop) or role not in (TERM, FACTOR):
+                    continue
+                if role == TERM or self._instrs[self._ssa.instr[result]].opcode == "fma":
+                    return True
+                if result not in seen:
+                    seen.add(result)
+                    work.append(result)
+        return False
 
     def _body(self, loop: Loop) -> list[Instr]:
         blocks = self._cfg.blocks

@@ -357,6 +357,15 @@ class TestRescale:
         assert rules_of(report) == []
         assert statuses(report, "NUM402") == {"open"}
 
+    @pytest.mark.parametrize(
+        ("use", "wanted"),
+        [("add.f32 %f9, %f2, %f6;", "refuted"), ("fma.rn.f32 %f9, %f2, %f8, %f6;", "proved")],
+        ids=["as it was", "rescaled"],
+    )
+    def test_a_sum_that_the_round_also_adds_to(self, use: str, wanted: str) -> None:
+        report = self.judge(f"{use} st.global.f32 [%d1+1024], %f9; fma.rn.f32 %f2, %f2, %f8, %f6;")
+        assert statuses(report, "NUM402") == {wanted}
+
     def test_scale_folded_into_the_difference(self) -> None:
         scores = """
         ld.global.f32 %f3, [%d1];
