@@ -193,7 +193,7 @@ def verdict(mutation: Mutation, before: Said, after: Said) -> tuple[str, tuple[s
     if mutation.operator == "drop stride":
         about = [v for v in about if any(array in v[3] for array in mutation.arrays)]
     if mutation.operator in AT_ACCESS:
-        at_line = [v for v in about if v[2] == mutation.line]
+        at_line = [v for v in about if v[2] == mutation.access_line]
         about = at_line or [v for v in about if v[2] == 0]
     if not about:
         return "silent", ()

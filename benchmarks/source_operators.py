@@ -28,7 +28,8 @@ OPERATORS = (
 class Mutation(NamedTuple):
     """One edit: what it does, the line and column of what it replaces, and the whole new source.
 
-    `arrays` are the pointers some of whose accesses go by what is replaced and some do not, as far
+    `access_line` is where the access begins of which a mask or a fill is replaced. `arrays` are the
+    pointers some of whose accesses go by what is replaced and some do not, as far
     as addresses are concerned. `guards` and `selects` say whether masks of accesses, and conditions
     of `tl.where`, go by it.
     """
@@ -39,6 +40,7 @@ class Mutation(NamedTuple):
     column: int
     change: str
     text: str
+    access_line: int
     arrays: frozenset[str]
     guards: bool
     selects: bool
@@ -48,6 +50,7 @@ class _Edit(NamedTuple):
     operator: str
     node: ast.AST
     new: str
+    access: ast.AST | None = None
 
 
 def mutations(text: str, kernel: str) -> list[Mutation]:
@@ -60,17 +63,20 @@ def mutations(text: str, kernel: str) -> list[Mutation]:
     edits = [edit for operator in _FINDERS for edit in operator(function)]
     lines = text.split("\n")
     found: dict[tuple[int, int, str], Mutation] = {}
-    for operator, node, new in edits:
+    for operator, node, new, access in edits:
         start, end = _span(lines, node)
         old = text[start:end]
         if "".join(old.split()) == "".join(new.split()):
             continue
         line, column = node.lineno, node.col_offset + 1  # type: ignore[attr-defined]
+        begins = line if access is None else access.lineno  # type: ignore[attr-defined]
         changed = text[:start] + new + text[end:]
         short = f"`{' '.join(old.split())}` to `{' '.join(new.split())}`"
         guards, selects = _is_guard(function, node), _is_condition(function, node)
         arrays = _arrays(function, node)
-        mutation = Mutation(operator, kernel, line, column, short, changed, arrays, guards, selects)
+        mutation = Mutation(
+            operator, kernel, line, column, short, changed, begins, arrays, guards, selects
+        )
         found.setdefault((start, OPERATORS.index(operator), new), mutation)
     return [found[key] for key in sorted(found)]
 
@@ -200,7 +206,7 @@ def _masks(function: ast.FunctionDef) -> Iterator[_Edit]:
         yield _Edit(f"drop {kind} mask", call, _without(call, "mask", "other"))
         if isinstance(mask.value, ast.BinOp) and isinstance(mask.value.op, ast.BitAnd):
             for side in (mask.value.left, mask.value.right):
-                yield _Edit("drop conjunct", mask.value, ast.unparse(side))
+                yield _Edit("drop conjunct", mask.value, ast.unparse(side), call)
 
 
 def _bounds(function: ast.FunctionDef) -> Iterator[_Edit]:
@@ -221,7 +227,7 @@ def _fills(function: ast.FunctionDef) -> Iterator[_Edit]:
         value = None if other is None else _value(other.value)
         if other is not None and value is not None:
             for new in _others(value):
-                yield _Edit("change fill", other.value, new)
+                yield _Edit("change fill", other.value, new, call)
 
 
 def _selections(function: ast.FunctionDef) -> Iterator[_Edit]:

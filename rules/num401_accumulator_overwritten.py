@@ -237,6 +237,7 @@ class AccumulatorOverwritten(Rule):
         rounds = facts.get(LastRoundAnalysis)
         hits = [hit for found in rounds.all for hit in _judge(rounds, found)]
         hits += [hit for found in rounds.kept for hit in _judge(rounds, found, is_used=True)]
+        hits += _spent(rounds)
         judged = rounds.judged
         if any(i.opcode == "tcgen05" for i in fn.instrs):
             memory = facts.get(TensorMemoryAnalysis)
@@ -245,8 +246,7 @@ class AccumulatorOverwritten(Rule):
         yield from hits
         certain = [hit for hit in hits if isinstance(hit, Hit)]
         if certain:
-            reason = "a product of the last round alone leaves a loop"
-            yield Verdict("refuted", reason, certain[0].at)
+            yield Verdict("refuted", certain[0].message, certain[0].at)
         elif rounds.unclear and not hits:
             yield Verdict(
                 "open", "a loop hands out a value that depends on a counter of its rounds"
@@ -277,6 +277,26 @@ def _judge(rounds: LastRounds, found: LastRound, is_used: bool = False) -> Itera
     if not inside:
         notes.append(Note("behind the loop, the product", outside.products[0]))
     yield _hit(at, notes)
+
+
+def _spent(rounds: LastRounds) -> list[Hit]:
+    """The hits for sums of one round that only the next one gets, as a carry would be."""
+    hits = []
+    for found in rounds.spent:
+        joins = _joins(rounds.flow, found)
+        if joins:
+            hits.append(
+                Hit(
+                    "a round adds what the round before alone has summed up",
+                    next((i for i in joins if i.loc is None or i.loc.line > 0), joins[0]),
+                    breaks_when="the loop runs more than twice: older rounds are lost",
+                    help="Add to what is carried: carry += tl.sum(x).",
+                    severity="warning",
+                    key="spent",
+                    label="only the next round gets this sum",
+                )
+            )
+    return hits
 
 
 def _hit(at: Instr, notes: list[Note]) -> Hit:

@@ -9,7 +9,7 @@ or carries it into a round that does.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any, ClassVar, Final, NamedTuple
 
 from ptxlint.cfg.components import strongly_connected
@@ -76,6 +76,8 @@ class LastRounds:
         """The same of values that the loop needs too."""
         self.stale: list[LastRound] = []
         """What a round leaves to the next one, which adds it and does not hand it on."""
+        self.spent: list[LastRound] = []
+        """Those of them that the next round adds to something that it does not hand on either."""
         self.judged = 0
         """Loops with loads or products whose rounds are counted, not searched."""
         self.unclear: list[Loop] = []
@@ -111,10 +113,18 @@ class LastRounds:
         found = self._work(loop, [v for v in fresh if v in used], shared)
         if found is not None:
             self.kept.append(found)
-        stale = [v for v in handed.values() if v not in ties.carried and v not in ties.counting]
-        found = self._work(loop, stale, shared)
+        stale = {
+            phi: value
+            for phi, value in handed.items()
+            if value not in ties.carried and value not in ties.counting
+        }
+        found = self._work(loop, list(stale.values()), shared)
         if found is not None:
             self.stale.append(found)
+        spent = [v for phi, v in stale.items() if self._is_added(phi, loop, ties.carried)]
+        found = self._work(loop, spent, shared)
+        if found is not None:
+            self.spent.append(found)
 
     def _passed_on(self, loop: Loop, used: set[int]) -> set[int]:
         """What the next round uses: header phis, and what becomes one of them as it is."""
@@ -138,8 +148,9 @@ class LastRounds:
                 found[phi] = latch[0]
         return found
 
-    def _is_added(self, value: int, loop: Loop) -> bool:
-        """True if a value is added to something in its round, as it is or multiplied."""
+    def _is_added(self, value: int, loop: Loop, carried: Collection[int] = ()) -> bool:
+        """True if a value is added to something in its round, as it is or multiplied; subtractions
+        count unless what is `carried` is told, to which the sum must not belong then."""
         flow = self.flow
         work = [value]
         seen = set(work)
@@ -147,8 +158,11 @@ class LastRounds:
             for result, role in flow.results(work.pop()):
                 if not flow.in_loop(result, loop) or role not in (TERM, FACTOR):
                     continue
-                if role == TERM or self._instrs[self._ssa.instr[result]].opcode == "fma":
-                    return True
+                opcode = self._instrs[self._ssa.instr[result]].opcode
+                if role == TERM or opcode == "fma":
+                    if result not in carried and not (carried and opcode == "sub"):
+                        return True
+                    continue
                 if result not in seen:
                     seen.add(result)
                     work.append(result)
