@@ -199,6 +199,19 @@ def decode(form: Format, word: int) -> AbstractFloat:
     return exactly(struct.unpack("<f", struct.pack("<I", word & 0xFFFFFFFF))[0])
 
 
+def decode_byte(form: str, byte: int) -> AbstractFloat:
+    """The value of 8 bits as `e5m2` or `e4m3` (PTX ISA, "Alternate Floating Point Formats")."""
+    if form == "e5m2":
+        return decode(F16, byte << 8)
+    sign = -1.0 if byte & 0x80 else 1.0
+    exponent, fraction = byte >> 3 & 15, byte & 7
+    if byte & 0x7F == 0x7F:
+        return exactly(math.nan)
+    if not exponent:
+        return exactly(sign * math.ldexp(fraction, -9))
+    return exactly(sign * math.ldexp(8 + fraction, exponent - 10))
+
+
 def encode(form: Format, a: AbstractFloat) -> int | None:
     """The bit pattern of the one value; None for several, for NaN and for a zero of either sign."""
     value = a.point

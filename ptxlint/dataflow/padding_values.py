@@ -1294,11 +1294,26 @@ def _converted(instr: Instr, sources: list[Found]) -> Found:
         # The first source goes to the high half.
         high, low = (Found(_rounded(instr, s.word, F32, form), s.touched) for s in sources)
         return paired(low, high)
+    if to == "f16x2" and of in ("e5m2x2", "e4m3x2"):
+        return _from_bytes(source, of)
     if to in FORMATS:
         return Found(_from_integer(source.word, of, FORMATS[to]), touched)
     if of in FORMATS or "x2" in of or "x2" in to or len(sources) != 1:
         return Found(UNKNOWN, touched)
     return _resized(source, BITS.get(of, 32), BITS.get(to, 32), of.startswith("s"))
+
+
+def _from_bytes(source: Found, of: str) -> Found:
+    """Two numbers of 8 bits as two of 16."""
+    word = source.word
+    if isinstance(word, Data):
+        return source
+    if not isinstance(word, int):
+        return Found(UNKNOWN, source.touched)
+    low, high = (
+        Number(F16, floats.decode_byte(of[:4], byte)) for byte in (word & 255, word >> 8 & 255)
+    )
+    return Found((low, high), _EVERYWHERE if source.touched & _LOW else _NOWHERE)
 
 
 def _from_integer(word: Word, of: str, form: Format) -> Word:

@@ -278,3 +278,14 @@ def test_no_one_bit_pattern() -> None:
     for value in (0.0, math.nan, 0.1):
         assert floats.encode(floats.BF16, floats.exactly(value)) is None
     assert floats.encode(floats.F32, floats.AbstractFloat(1.0, 2.0)) is None
+
+
+@pytest.mark.parametrize(
+    ("form", "byte", "value"),
+    [
+        ("e5m2", 0, 0.0), ("e5m2", 0x3C, 1.0), ("e5m2", 0x7C, math.inf), ("e5m2", 0x7B, 57344.0),
+        ("e4m3", 0x38, 1.0), ("e4m3", 0x7E, 448.0), ("e4m3", 0x01, 2.0**-9), ("e4m3", 0xB8, -1.0),
+    ],
+)  # fmt: skip
+def test_numbers_of_eight_bits(form: str, byte: int, value: float) -> None:
+    assert floats.decode_byte(form, byte).point == value
