@@ -42,6 +42,7 @@ _PASSES: Final = 24
 _PACKED: Final = frozenset({"f16x2", "bf16x2", "f32x2"})
 _ENDS: Final = frozenset({"st", "stmatrix", "red", "bra", "call", "bar", "barrier"})
 _IN_MEMORY: Final = "the layout of a factor in shared memory is not known"
+_IN_PART: Final = "only a part of an axis is combined"
 _SEVERAL_WAYS: Final = "the padding's place in a matrix is not known"
 
 
@@ -394,6 +395,9 @@ class Marks:
     # Other threads ----------------------------------------------------------------------------
     def _exchange(self, instr: Instr, value: int) -> None:
         known = self._reductions
+        if not self._ssa.users(value):
+            # A scan's last exchange may be there for its other results alone.
+            return
         if instr.opcode == "redux" or instr.index in known.recognised | known.members.keys():
             # What is combined has its marks where it is combined.
             member = self._reductions.members.get(instr.index)
@@ -427,9 +431,11 @@ class Marks:
         """
         if reduction.partial:
             return marks
-        if self._ssa.resolve(value) == reduction.result:
+        if self._ssa.resolve(value) == reduction.result and not reduction.warps:
             shared = self.shared_by_all(reduction)
-            return marks[0] & shared, marks[1] & shared
+            left = self._left_apart(reduction, shared)
+            return marks[0] & shared | left, marks[1] & shared | left
+        # What came through shared memory has conditions in terms of the lanes behind it.
         lanes = ANY_INDEX & LANE if instr.opcode == "redux" else 0
         for node in (Node(value), Node(value, 0), Node(value, 1)):
             step = self._reductions.step_at(node)
@@ -444,6 +450,22 @@ class Marks:
                     kept |= 1 << self.number(*mark)
             out.append(kept)
         return out[0], out[1]
+
+    def _left_apart(self, reduction: Reduction, shared: int) -> int:
+        """Marks for conditions on an axis of which only a part is combined: all of the part may be
+        padding, so that its result is as well."""
+        found = 0
+        for leaf in reduction.leaves:
+            if not leaf.init:
+                found |= self.of_leaf(leaf)
+        out = 0
+        for mark in self.each(found & ~shared):
+            if mark.condition.bits & ~reduction.lanes:
+                lost = mark.condition
+                if not lost.lost:
+                    lost = self._conditions.lost(_IN_PART)
+                out |= 1 << self.number(lost, mark.load)
+        return out
 
     def shared_by_all(self, reduction: Reduction) -> int:
         """The marks whose condition is the same for all that a reduction combines."""
