@@ -39,8 +39,8 @@ class Condition:
     """
 
     __slots__ = (
-        "at", "bits", "conjunct", "fixed", "is_zero", "lost", "map", "number", "origin", "rest",
-        "rounds", "steps", "store",
+        "at", "bits", "conjunct", "excluded", "fixed", "is_zero", "lost", "map", "number", "origin",
+        "rest", "rounds", "steps", "store",
     )  # fmt: skip
 
     def __init__(
@@ -69,6 +69,8 @@ class Condition:
         self.rounds = rounds
         self.fixed = 0 if map_ is None else map_.fixed
         self.at = 0 if map_ is None else map_.at
+        self.excluded: dict[Conjunct, bool] = {}
+        """What `excludes` has found."""
 
     def __repr__(self) -> str:
         if self.lost:
@@ -416,21 +418,48 @@ def excludes(condition: Condition, conjunct: Conjunct) -> bool:
     The condition says `p <= -1` of its own conjunct's polynomial, so that `q >= 0` is excluded if
     `q - s p < s` for some positive number s: that allows for another unit of the same bound.
     """
+    found = condition.excluded.get(conjunct)
+    if found is None:
+        found = condition.excluded[conjunct] = _find_excluded(condition, conjunct)
+    return found
+
+
+def _find_excluded(condition: Condition, conjunct: Conjunct) -> bool:
     own = condition.conjunct
     if own is None or own.polynomial is None or conjunct.polynomial is None:
         return False
     p, q = own.polynomial, conjunct.polynomial
     if condition.fixed or condition.rounds:
-        mapping = {}
-        rounds = dict(condition.rounds)
-        for atom in p.atoms() | q.atoms():
-            if atom.kind == "bit" and atom.data[0] == "x" and condition.fixed >> atom.data[1] & 1:
-                mapping[atom] = p.table.constant(atom_bit(condition, atom))
-            elif atom.kind == "index" and atom.data[0] in rounds:
-                mapping[atom] = p.table.constant(rounds[atom.data[0]])
-        p, q = p.substitute(mapping), q.substitute(mapping)
+        p, q = _settled(condition, p), _settled(condition, q)
     scale = _scale(p, q)
     return scale > 0 and (q - p * scale).range()[1] < scale
+
+
+def _settled(condition: Condition, poly: Polynomial) -> Polynomial:
+    """A polynomial with the thread's bits and the rounds put in that a condition fixes."""
+    atoms = poly.table.atoms
+    rounds = dict(condition.rounds)
+    fixed = condition.fixed
+    terms: dict[tuple[int, ...], int] = {}
+    changed = False
+    for monomial, coefficient in poly.terms.items():
+        kept: list[int] = []
+        for number in monomial:
+            atom = atoms[number]
+            kind = atom.kind
+            if kind == "bit" and atom.data[0] == "x" and fixed >> atom.data[1] & 1:
+                coefficient *= atom_bit(condition, atom)
+            elif kind == "index" and atom.data[0] in rounds:
+                coefficient *= rounds[atom.data[0]]
+            else:
+                kept.append(number)
+        if len(kept) != len(monomial):
+            changed = True
+            monomial = tuple(kept)
+        terms[monomial] = terms.get(monomial, 0) + coefficient
+    if not changed:
+        return poly
+    return Polynomial(poly.table, {m: c for m, c in terms.items() if c})
 
 
 def atom_bit(condition: Condition, atom: Atom) -> int:
