@@ -11,7 +11,7 @@ from one register of other threads often comes from half of them.
 
 from __future__ import annotations
 
-from functools import reduce
+from functools import lru_cache, reduce
 from operator import or_
 from typing import NamedTuple
 
@@ -216,6 +216,11 @@ def assemble(pieces: list[LaneMap]) -> LaneMap | None:
 
     The pieces must cover every thread between them, and the numbers must be linear as a whole.
     """
+    return _assembled(tuple(pieces))
+
+
+@lru_cache(maxsize=4096)
+def _assembled(pieces: tuple[LaneMap, ...]) -> LaneMap | None:
     if not pieces:
         return None
     width = pieces[0].width

@@ -87,9 +87,22 @@ class Marks:
         self._at_copies: dict[int, int] = {}
         self._last: dict[object, object] = {}
         self._results: dict[object, int] = {}
+        self._ways: dict[object, tuple[list[Passage], list[int]]] = {}
+        self._geometries: dict[tuple[object, ...], int] = {}
+        self._passed: dict[object, dict[int, dict[int, Condition]]] = {}
+        self._sums: dict[tuple[int, ...], list[Condition]] = {}
+        self._members: dict[int, tuple[Mark, ...]] = {}
+        self._told: dict[int, int] = {}
+        self._going: dict[tuple[int, int, int, int], tuple[int, int]] = {}
+        self._beyond: dict[tuple[int, int, int, int], int] = {}
+        self._sides: dict[object, list[tuple[int, int, LaneMap]]] = {}
+        self._maps: dict[LaneMap, LaneMap] = {}
+        self._fragments: dict[int, tuple[Fragments, Fragments]] = {}
+        self._rounds: dict[tuple[int, int], int] = {}
+        self._shuffles: dict[tuple[int, int], int] = {}
         self._payloads: dict[Payload, tuple[int | None, int, int]] = {}
         self._shifted: dict[tuple[int, int], int] = {}
-        self._after: dict[tuple[int, int, int], int] = {}
+        self._after: dict[tuple[int, int, int, int], int] = {}
         self.exchanged: dict[int, Instr] = {}
         """By mark: an exchange between lanes that mixes it with others in an unknown way."""
         self.carried: dict[int, int] = {}
@@ -142,10 +155,23 @@ class Marks:
                 found |= self.of(value) if part == WHOLE else self.of(value, part, 2)
         return found
 
-    def each(self, bits: int) -> Iterator[Mark]:
+    def each(self, bits: int) -> tuple[Mark, ...]:
         """The marks of a set, in order."""
-        for number in _bits(bits):
-            yield self.all[number]
+        found = self._members.get(bits)
+        if found is None:
+            found = self._members[bits] = tuple([self.all[number] for number in _bits(bits)])
+            self._steps.left -= len(found) >> 2
+        return found
+
+    def _conditions_of(self, bits: int) -> int:
+        """The numbers of the conditions of a set of marks, as bits."""
+        found = self._told.get(bits)
+        if found is None:
+            found = 0
+            for mark in self.each(bits):
+                found |= 1 << mark.condition.number
+            self._told[bits] = found
+        return found
 
     # Spreading --------------------------------------------------------------------------------
     def spread(self) -> None:
@@ -199,6 +225,9 @@ class Marks:
 
     def _next(self, bits: int, header: int) -> int:
         """The marks of one iteration as the next one sees them."""
+        known = self._rounds.get((bits, header))
+        if known is not None:
+            return known
         out = 0
         for mark in self.each(bits):
             condition = mark.condition
@@ -213,6 +242,7 @@ class Marks:
                     self.carried.setdefault(number, header)
                 found = self._shifted[key] = self.number(later, mark.load)
             out |= 1 << found
+        self._rounds[bits, header] = out
         return out
 
     def _instr(self, instr: Instr) -> None:
@@ -414,6 +444,9 @@ class Marks:
 
     def _shuffled(self, instr: Instr, bits: int, lanes: int) -> int:
         """The marks that stay true of what comes from another lane."""
+        known = self._shuffles.get((bits, lanes))
+        if known is not None:
+            return known
         out = 0
         for mark in self.each(bits):
             condition = mark.condition
@@ -422,6 +455,7 @@ class Marks:
                 out |= 1 << number
                 continue
             self.exchanged.setdefault(number, instr)
+        self._shuffles[bits, lanes] = out
         return out
 
     def _combined(self, reduction: Reduction, instr: Instr, value: int, marks: Halves) -> Halves:
@@ -514,41 +548,84 @@ class Marks:
 
     def _loaded(self, instr: Instr, at: int, half: int) -> int:
         """The marks of half of a register that is loaded from shared memory."""
+        key = instr.index, at, half
+        known = self._ways.get(key)
+        if known is None:
+            known = self._ways[key] = self._passages(instr, at, half)
+        passages, geometries = known
+        if not passages:
+            return self._lost(self._movements.why(instr), self._all_stored())
+        put = [self._put_by(p) for p in passages]
+        if not self._is_news(key, put):
+            return self._results[key]
+        # Registers of one load differ in what they read more than in the way there.
+        first: dict[tuple[int, int], Passage] = {}
+        for pair, passage in zip(zip(geometries, put, strict=True), passages, strict=True):
+            first.setdefault(pair, passage)
+        together = tuple(first)
+        out = self._results.get(together)
+        if out is None:
+            out = self._results[together] = self._put_through(instr, first)
+        self._results[key] = out
+        return out
+
+    def _passages(self, instr: Instr, at: int, half: int) -> tuple[list[Passage], list[int]]:
+        """The ways into half of a loaded register, each with a number for its geometry.
+
+        There are none if they are not known.
+        """
         ways = self._movements.ways(instr, at)
         if ways is None:
-            stored = self._all_stored()
-            if not stored:
-                return 0
-            lost = self._conditions.lost(self._movements.why(instr))
-            out = 0
-            for load in sorted({self.all[n].load for n in _bits(stored)}):
-                out |= 1 << self.number(lost, load)
-            return out
+            return [], []
         inside = len(ways) // 2
         chosen = ways[half * inside : (half + 1) * inside] if inside else ways
         passages = [p for movement in chosen for p in movement.passages]
-        put = [self._put_by(p) for p in passages]
-        key = instr.index, at, half
-        if not self._is_news(key, put):
-            return self._results[key]
-        out = self._results[key] = self._put_through(instr, passages, put)
+        numbers = self._geometries
+        return passages, [
+            numbers.setdefault((p[1:5], p.payload.instr.index, p.rounds), len(numbers))
+            for p in passages
+        ]
+
+    def _lost(self, reason: str, bits: int) -> int:
+        """Marks of the loads that a set of marks is of, of which no more than this is known."""
+        out = 0
+        if bits:
+            lost = self._conditions.lost(reason)
+            for load in sorted({mark.load for mark in self.each(bits)}):
+                out |= 1 << self.number(lost, load)
         return out
 
-    def _put_through(self, instr: Instr, passages: list[Passage], put: list[int]) -> int:
-        """What a load makes of the marks of all that it reads."""
-        found: dict[int, list[Condition]] = {}
-        for passage, bits in zip(passages, put, strict=True):
-            for number in _bits(bits):
-                self._steps.left -= 1
-                mark = self.all[number]
-                condition = self._movements.forward(instr, passage, mark.condition)
-                if condition is not None:
-                    found.setdefault(mark.load, []).append(condition)
+    def _put_through(self, instr: Instr, ways: dict[tuple[int, int], Passage]) -> int:
+        """What a load makes of the marks of all that it reads, by geometry and marks."""
+        found: dict[int, dict[int, Condition]] = {}
+        for key, passage in ways.items():
+            passed = self._passed.get(key)
+            if passed is None:
+                passed = self._passed[key] = self._pass(instr, passage, key[1])
+            for load, conditions in passed.items():
+                found.setdefault(load, {}).update(conditions)
         out = 0
         for load, conditions in found.items():
-            for condition in self._conditions.summed_up(conditions):
+            together = tuple(conditions)
+            self._steps.left -= 1
+            summed_up = self._sums.get(together)
+            if summed_up is None:
+                self._steps.left -= len(together)
+                summed_up = self._conditions.summed_up(list(conditions.values()))
+                self._sums[together] = summed_up
+            for condition in summed_up:
                 out |= 1 << self.number(condition, load)
         return out
+
+    def _pass(self, instr: Instr, passage: Passage, bits: int) -> dict[int, dict[int, Condition]]:
+        """By load and number the conditions of what comes one way."""
+        found: dict[int, dict[int, Condition]] = {}
+        for mark in self.each(bits):
+            self._steps.left -= 1
+            condition = self._movements.forward(instr, passage, mark.condition)
+            if condition is not None:
+                found.setdefault(mark.load, {})[condition.number] = condition
+        return found
 
     def _put_by(self, passage: Passage) -> int:
         """The marks of what one way into a load starts from."""
@@ -584,25 +661,29 @@ class Marks:
 
     # Products ---------------------------------------------------------------------------------
     def _product(self, instr: Instr, defs: tuple[int, ...]) -> None:
-        fragments = self._movements.fragments(instr)
-        if fragments is None:
+        known = self._movements.fragments(instr)
+        if known is None:
             self._unknown_product(instr, defs)
             return
+        fragments = self._interned(known)
         by_register: dict[int, list[int]] = {}
         factors = self.factors(instr, fragments)
         in_memory = 0
         if fragments.first is None or fragments.second is None:
-            lost = self._conditions.lost(_IN_MEMORY)
-            for load in sorted({self.all[n].load for n in _bits(self._all_stored(instr))}):
-                in_memory |= 1 << self.number(lost, load)
+            in_memory = self._lost(_IN_MEMORY, self._all_stored(instr))
+        sides = [[f for f in factors if f[1] == side] for side in (0, 1)]
+        brought: dict[tuple[int, int], int] = {}
         for element in fragments.result:
             marks = self._accumulated(instr, element)
-            for factor, along, coordinate in factors:
-                shared = element.second if along else element.first
-                for mark in self.each(factor):
-                    condition = self.behind(mark.condition, coordinate, shared, fragments.lanes)
-                    if condition is not None:
-                        marks |= 1 << self.number(condition, mark.load)
+            for along, shared in ((0, element.first), (1, element.second)):
+                key = along, id(shared)
+                found = brought.get(key)
+                if found is None:
+                    found = 0
+                    for factor, _, coordinate in sides[along]:
+                        found |= self._all_behind(factor, coordinate, shared, fragments.lanes)
+                    brought[key] = found
+                marks |= found
             marks |= in_memory
             slots = by_register.setdefault(element.register, [0, 0])
             if element.parts == 1:
@@ -616,10 +697,7 @@ class Marks:
 
     def _unknown_product(self, instr: Instr, defs: tuple[int, ...]) -> None:
         bits = self.of_all(instr)
-        lost = self._conditions.lost(f"the layout of `{instr.shape.mnemonic}` is not known")
-        marks = 0
-        for mark in self.each(bits):
-            marks |= 1 << self.number(lost, mark.load)
+        marks = self._lost(f"the layout of `{instr.shape.mnemonic}` is not known", bits)
         for value in defs:
             self._written(value, (marks, marks))
 
@@ -644,17 +722,83 @@ class Marks:
         out = []
         for side, elements in ((0, fragments.first), (1, fragments.second)):
             marks = self.of_factor(instr, side, elements)
-            for element, bits in marks:
-                along = element.first if side == 0 else element.second
-                across = element.second if side == 0 else element.first
-                kept = 0
-                for mark in self.each(bits):
-                    if self.goes_on(mark.condition, along, across, fragments.lanes, marks, element,
-                                    side):  # fmt: skip
+            key = id(fragments), side, tuple([bits for _, bits in marks])
+            found = self._sides.get(key)
+            if found is None:
+                found = self._sides[key] = self._factor(fragments, marks, side)
+            out += found
+        return out
+
+    def _factor(
+        self, fragments: Fragments, marks: list[tuple[Element, int]], side: int
+    ) -> list[tuple[int, int, LaneMap]]:
+        """The marks of one factor's elements that go on to the result: see `factors`."""
+        out = []
+        # By place along k: the conditions of all elements there, and those of any.
+        every: dict[LaneMap, int] = {}
+        some: dict[LaneMap, int] = {}
+        for element, bits in dict.fromkeys(marks):
+            k = element.second if side == 0 else element.first
+            told = self._conditions_of(bits)
+            every[k] = every.get(k, -1) & told
+            some[k] = some.get(k, 0) | told
+        self._steps.left -= len(marks) >> 1
+        always = -1
+        for told in some.values():
+            always &= told
+        for element, bits in marks:
+            if not bits:
+                continue
+            along, across = element.first, element.second
+            if side:
+                along, across = across, along
+            kept, asked = self._going_on(bits, along, across, fragments.lanes)
+            if asked:
+                # What no lane decides may tell blocks of k apart, not rows: it then holds in all
+                # rows of this block of k, and in some other block it does not.
+                ends = every[across] & ~always
+                for mark in self.each(asked):
+                    if not ends >> mark.condition.number & 1:
                         kept |= 1 << self.number(*mark)
-                if kept:
-                    out.append((kept, side, along))
+            if kept:
+                out.append((kept, side, along))
         return list(dict.fromkeys(out))
+
+    def _going_on(self, bits: int, along: LaneMap, across: LaneMap, lanes: int) -> tuple[int, int]:
+        """Those of a factor's marks that go on to the result, and those that may."""
+        key = bits, id(along), id(across), lanes
+        found = self._going.get(key)
+        if found is None:
+            kept = asked = 0
+            for mark in self.each(bits):
+                self._steps.left -= 1
+                goes = self.goes_on(mark.condition, along, across, lanes)
+                if goes is None:
+                    asked |= 1 << self.number(*mark)
+                elif goes:
+                    kept |= 1 << self.number(*mark)
+            found = self._going[key] = kept, asked
+        return found
+
+    def _interned(self, fragments: Fragments) -> Fragments:
+        """The same layouts, with equal coordinates being one object."""
+        found = self._fragments.get(id(fragments))
+        if found is None:
+            first, second, result = [
+                None if elements is None else tuple([self._shared(e) for e in elements])
+                for elements in fragments[:3]
+            ]
+            made = Fragments(first, second, result or (), fragments.lanes)
+            # The given one is kept too, as it is known by its identity.
+            found = self._fragments[id(fragments)] = fragments, made
+        return found[1]
+
+    def _shared(self, element: Element) -> Element:
+        first, second = element.first, element.second
+        maps = self._maps
+        return element._replace(
+            first=maps.setdefault(first, first), second=maps.setdefault(second, second)
+        )
 
     def of_factor(
         self, instr: Instr, side: int, elements: tuple[Element, ...] | None
@@ -671,19 +815,13 @@ class Marks:
         return out
 
     def goes_on(
-        self,
-        condition: Condition,
-        along: LaneMap,
-        across: LaneMap,
-        lanes: int,
-        marks: list[tuple[Element, int]],
-        element: Element,
-        side: int,
-    ) -> bool:
+        self, condition: Condition, along: LaneMap, across: LaneMap, lanes: int
+    ) -> bool | None:
         """True if a factor's condition goes on to rows (or columns) of the result.
 
         One that differs along k alone ends in the product, which sums over k. `along` is the
-        coordinate that the factor shares with the result, `across` is k.
+        coordinate that the factor shares with the result, `across` is k. None if that depends on
+        where else the condition holds.
         """
         if condition.lost:
             return True
@@ -694,24 +832,21 @@ class Marks:
             return True
         if depends_on(condition.map, along, lanes):
             return True
-        if depends_on(condition.map, across, lanes):
-            return False
-        return not self._ends_across(condition, marks, element, side)
+        return False if depends_on(condition.map, across, lanes) else None
 
-    def _ends_across(
-        self, condition: Condition, marks: list[tuple[Element, int]], element: Element, side: int
-    ) -> bool:
-        """True if a condition that no lane decides tells blocks of k apart, not rows.
-
-        It then holds in all rows of this block of k, and in some other block it does not.
-        """
-        own = (element.first, element.second)[1 - side]
-        held: dict[LaneMap, set[bool]] = {}
-        for other, bits in marks:
-            k = (other.first, other.second)[1 - side]
-            has = any(m.condition is condition for m in self.each(bits))
-            held.setdefault(k, set()).add(has)
-        return held[own] == {True} and any(found == {False} for found in held.values())
+    def _all_behind(self, bits: int, source: LaneMap, target: LaneMap, lanes: int) -> int:
+        """A factor's marks in terms of the result's elements."""
+        key = bits, id(source), id(target), lanes
+        found = self._beyond.get(key)
+        if found is None:
+            found = 0
+            for mark in self.each(bits):
+                self._steps.left -= 1
+                condition = self.behind(mark.condition, source, target, lanes)
+                if condition is not None:
+                    found |= 1 << self.number(condition, mark.load)
+            self._beyond[key] = found
+        return found
 
     def behind(
         self, condition: Condition, source: LaneMap, target: LaneMap, lanes: int
@@ -721,8 +856,8 @@ class Marks:
             return self._conditions.lost(condition.lost)
         if condition.map is None:
             return self._conditions.lost(_SEVERAL_WAYS)
-        # Fragments are kept, so that their coordinates are told apart by identity.
-        key = condition.number, id(source), id(target)
+        # Coordinates are kept, one object each, so that identity tells them apart.
+        key = condition.number, id(source), id(target), lanes
         found = self._after.get(key)
         if found is None:
             carried = carry(condition.map, source, target, lanes)
