@@ -28,6 +28,9 @@ from ptxlint.ir.types import BITS
 
 WHOLE: Final = -1
 """The part of a value that is no half of a packed register."""
+_FEWEST_ELEMENTS: Final = 3
+"""Two elements may as well be two halves of a complex number."""
+_SCALARS: Final = frozenset({"f16", "bf16", "f32", "f64"})
 _MAX_NODES: Final = 20_000
 """A tree with more nodes is cut off; what is left are leaves."""
 _OPERATORS: Final = {
@@ -488,6 +491,7 @@ class Reductions:
                 for node in self._parts(phi):
                     if node not in consumed:
                         self._grow(node, consumed)
+        self._find_unrolled()
         self.all.sort(key=lambda r: r.at.index)
         for number, reduction in enumerate(self.all):
             for instr in reduction.instrs:
@@ -652,6 +656,57 @@ class Reductions:
                 tuple(sorted(tree.loops)), root.value, instrs, tree.partial, tree.chosen,
             )
         )  # fmt: skip
+
+    def _find_unrolled(self) -> None:
+        """Trees over elements that one thread holds: no lane is exchanged and no loop is left.
+
+        What is combined is the same expression of the source, and so are the elements.
+        """
+        taken = {i.index for reduction in self.all for i in reduction.instrs}
+        for instr in reversed(self._reachable()):
+            operator = operator_of(instr)
+            if operator is None or instr.index in taken or not self._is_unrolled(instr, operator):
+                continue
+            root = Node(self.ssa.resolve(self.ssa.def_values[instr.index][0]))
+            tree = _Tree(self, operator, set())
+            tree.grow(root)
+            instrs = tuple(self._instrs[at] for at in sorted(tree.instrs))
+            if tree.lanes or tree.warps or tree.loops or not self._is_one_place(tree, instrs):
+                continue
+            taken |= tree.instrs
+            leaves = tuple(tree.leaves)
+            kind = _type_of(instrs[-1])
+            self.all.append(Reduction(operator, kind, leaves, 0, False, (), root.value, instrs))
+
+    def _is_unrolled(self, instr: Instr, operator: str) -> bool:
+        """True for the last of some instructions that combine floats at one place."""
+        if instr.guard is not None or instr.shape.type not in _SCALARS or len(instr.defs) != 1:
+            return False
+        place = _place(instr)
+        if place is None:
+            return False
+        before = (self.read(instr, operand) for operand in instr.operands[1:])
+        made = (self.definition(v) for v in before if v is not None)
+        if not any(
+            m is not None and operator_of(m) == operator and _place(m) == place for m in made
+        ):
+            return False
+        result = self.ssa.resolve(self.ssa.def_values[instr.index][0])
+        after = self._readers(result)
+        return not any(operator_of(r) == operator and _place(r) == place for r in after)
+
+    def _is_one_place(self, tree: _Tree, instrs: tuple[Instr, ...]) -> bool:
+        """True if all that combines is one place of the source, and all elements are another."""
+        if len(tree.leaves) < _FEWEST_ELEMENTS or len({_place(i) for i in instrs}) != 1:
+            return False
+        made = set()
+        for leaf in tree.leaves:
+            at = self.ssa.instr[leaf.node.value] if leaf.product is None else leaf.product.index
+            if at < 0:
+                return False
+            instr = self._instrs[at]
+            made.add((instr.opcode, _place(instr)))
+        return len(made) == 1 and len({leaf.node for leaf in tree.leaves}) == len(tree.leaves)
 
     def is_partial(self, node: Node) -> bool:
         """True for a value of a scan."""
@@ -1088,6 +1143,12 @@ class _Tree:
         above = self._lanes | (WARP_BITS if self._handed else 0)
         depends = [self._owner.depends(n.value) & above for n in nodes]
         return any(d != depends[0] for d in depends)
+
+
+def _place(instr: Instr) -> tuple[int, int, int] | None:
+    """Where in the source an instruction comes from."""
+    loc = instr.loc
+    return None if loc is None else (loc.file, loc.line, loc.column)
 
 
 def operator_of(instr: Instr) -> str | None:
