@@ -55,7 +55,7 @@ PROVED: Final = "proved"
 REFUTED: Final = "refuted"
 OPEN: Final = "open"
 ASSUMES: Final = ("finite data without overflow",)
-_BUDGET_PER_INSTRUCTION: Final = 400
+_BUDGET_PER_INSTRUCTION: Final = 40
 _MOST_VALUES: Final = 300
 """So many values are looked at behind one that goes into a reduction."""
 _WORST: Final = {REFUTED: 0, OPEN: 1, PROVED: 2}
@@ -131,7 +131,7 @@ class Padding:
         self.uniformity: Uniformity = facts.get(UniformityAnalysis)
         self.reductions: Reductions = facts.get(ReductionsAnalysis)
         self._joins: Joins = facts.get(JoinsAnalysis)
-        self.steps = facts.budget(PaddingAnalysis.name, 50_000, _BUDGET_PER_INSTRUCTION)
+        self.steps = facts.budget(PaddingAnalysis.name, 12_000, _BUDGET_PER_INSTRUCTION)
         """Steps that are left, shared with the evaluators."""
         self.sites: list[Site] = []
         self.verdicts: list[LoadVerdict] = []
