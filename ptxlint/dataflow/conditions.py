@@ -92,6 +92,10 @@ class Conditions:
         self._moved: dict[tuple[int, LaneMap], Condition] = {}
         self._earlier: dict[tuple[int, int], Condition] = {}
         self._varying: dict[tuple[int, int], bool] = {}
+        self._replacements: dict[tuple[Polynomial, int, int | None, int], Polynomial | None] = {}
+        self._renames: dict[tuple[Polynomial, int], Polynomial] = {}
+        self._changing: dict[int, bool] = {}
+        self._spelled: dict[LaneMap, Polynomial] = {}
 
     def of(self, conjunct: Conjunct, bits: int) -> Condition:
         """The condition that a conjunct does not hold; `bits` as for the conjunct."""
@@ -204,6 +208,13 @@ class Conditions:
         return self._with(rest, to, condition.steps, -1, None, condition.rounds)
 
     def _renamed(self, rest: Polynomial, round_: int) -> Polynomial:
+        key = rest, round_
+        found = self._renames.get(key)
+        if found is None:
+            found = self._renames[key] = self._rename(rest, round_)
+        return found
+
+    def _rename(self, rest: Polynomial, round_: int) -> Polynomial:
         table = rest.table
         mapping = {}
         for atom in rest.atoms():
@@ -214,6 +225,12 @@ class Conditions:
 
     def _changes(self, atom: Atom) -> bool:
         """True if an atom may change from round to round of some loop."""
+        found = self._changing.get(atom.number)
+        if found is None:
+            found = self._changing[atom.number] = self._find_changing(atom)
+        return found
+
+    def _find_changing(self, atom: Atom) -> bool:
         if atom.kind == "index" or (atom.block >= 0 and self._loops.in_cycle(atom.block)):
             return True
         parts = [p for p in atom.data if isinstance(p, Polynomial)]
@@ -228,7 +245,10 @@ class Conditions:
         origin: Polynomial | None = None,
         rounds: Rounds = (),
     ) -> Condition:
-        conjunct = Conjunct(-(rest + spelled_out(to, rest)))
+        spelled = self._spelled.get(to)
+        if spelled is None:
+            spelled = self._spelled[to] = spelled_out(to, rest)
+        conjunct = Conjunct(-(rest + spelled))
         plain = not to.fixed and not rounds and store < 0
         key = conjunct if plain else (conjunct, to.fixed, to.at, rounds, store)
         found = self._known.get(key)
@@ -286,6 +306,14 @@ class Conditions:
         self, rest: Polynomial, header: int, by: int | None, constant: int
     ) -> Polynomial | None:
         """A polynomial with a loop's iteration number raised, or replaced by a constant."""
+        key = rest, header, by, constant
+        if key not in self._replacements:
+            self._replacements[key] = self._replace(rest, header, by, constant)
+        return self._replacements[key]
+
+    def _replace(
+        self, rest: Polynomial, header: int, by: int | None, constant: int
+    ) -> Polynomial | None:
         index = next((a for a in rest.atoms() if a.kind == "index" and a.data[0] == header), None)
         without = rest
         if index is not None:
