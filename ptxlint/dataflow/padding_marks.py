@@ -79,6 +79,9 @@ class Marks:
         self._movements = movements
         self._joins = joins
         self._steps = steps
+        self._work = Budget(steps.limit)
+        """Marks that may be looked at while they spread, as many as the analysis has steps; past
+        that they are lost."""
         self._instrs = ssa.cfg.function.instrs
         self.all: list[Mark] = []
         self._numbers: dict[tuple[int, int], int] = {}
@@ -160,7 +163,7 @@ class Marks:
         found = self._members.get(bits)
         if found is None:
             found = self._members[bits] = tuple([self.all[number] for number in _bits(bits)])
-            self._steps.left -= len(found) >> 2
+        self._work.left -= 1 + (len(found) >> 2)
         return found
 
     def _conditions_of(self, bits: int) -> int:
@@ -187,7 +190,7 @@ class Marks:
                     self._instr(self._instrs[at])
             if not self._changed:
                 return
-            if self._steps.left <= 0:
+            if self._steps.spent or self._work.spent:
                 break
         self.is_complete = False
 
@@ -250,6 +253,7 @@ class Marks:
         defs = ssa.def_values[instr.index]
         opcode = instr.opcode
         self._steps.left -= 1
+        self._work.left -= 1
         shape = instr.shape
         if shape.row.is_call or not shape.row.known or (opcode == "st" and shape.space == "param"):
             self._unknown(instr)
@@ -282,7 +286,10 @@ class Marks:
                     if member is not None and ssa.register[value].type == "pred":
                         # What a reduction decides by comparing is part of it.
                         continue
-                    if member is not None:
+                    if member is not None and self._work.spent:
+                        low, high = (self._lost(self._steps.reason, half) for half in marks)
+                        marks = low, high
+                    elif member is not None:
                         marks = self._combined(self._reductions.all[member], instr, value, marks)
                     self._written(value, marks)
         for value in defs:
@@ -558,6 +565,11 @@ class Marks:
         put = [self._put_by(p) for p in passages]
         if not self._is_news(key, put):
             return self._results[key]
+        if self._work.spent:
+            for bits in put:
+                self._results[key] = self._results.get(key, 0) | bits
+            self._results[key] = self._lost(self._steps.reason, self._results[key])
+            return self._results[key]
         # Registers of one load differ in what they read more than in the way there.
         first: dict[tuple[int, int], Passage] = {}
         for pair, passage in zip(zip(geometries, put, strict=True), passages, strict=True):
@@ -607,10 +619,10 @@ class Marks:
         out = 0
         for load, conditions in found.items():
             together = tuple(conditions)
-            self._steps.left -= 1
+            self._work.left -= 1
             summed_up = self._sums.get(together)
             if summed_up is None:
-                self._steps.left -= len(together)
+                self._work.left -= len(together)
                 summed_up = self._conditions.summed_up(list(conditions.values()))
                 self._sums[together] = summed_up
             for condition in summed_up:
@@ -621,7 +633,7 @@ class Marks:
         """By load and number the conditions of what comes one way."""
         found: dict[int, dict[int, Condition]] = {}
         for mark in self.each(bits):
-            self._steps.left -= 1
+            self._work.left -= 1
             condition = self._movements.forward(instr, passage, mark.condition)
             if condition is not None:
                 found.setdefault(mark.load, {})[condition.number] = condition
@@ -664,6 +676,12 @@ class Marks:
         known = self._movements.fragments(instr)
         if known is None:
             self._unknown_product(instr, defs)
+            return
+        if self._work.spent:
+            stored = self._all_stored(instr) if instr.opcode == "wgmma" else 0
+            marks = self._lost(self._steps.reason, self.of_all(instr) | stored)
+            for value in defs:
+                self._written(value, (marks, marks))
             return
         fragments = self._interned(known)
         by_register: dict[int, list[int]] = {}
@@ -742,7 +760,7 @@ class Marks:
             told = self._conditions_of(bits)
             every[k] = every.get(k, -1) & told
             some[k] = some.get(k, 0) | told
-        self._steps.left -= len(marks) >> 1
+        self._work.left -= len(marks) >> 1
         always = -1
         for told in some.values():
             always &= told
@@ -771,7 +789,7 @@ class Marks:
         if found is None:
             kept = asked = 0
             for mark in self.each(bits):
-                self._steps.left -= 1
+                self._work.left -= 1
                 goes = self.goes_on(mark.condition, along, across, lanes)
                 if goes is None:
                     asked |= 1 << self.number(*mark)
@@ -841,7 +859,7 @@ class Marks:
         if found is None:
             found = 0
             for mark in self.each(bits):
-                self._steps.left -= 1
+                self._work.left -= 1
                 condition = self.behind(mark.condition, source, target, lanes)
                 if condition is not None:
                     found |= 1 << self.number(condition, mark.load)
