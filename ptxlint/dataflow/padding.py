@@ -55,7 +55,7 @@ PROVED: Final = "proved"
 REFUTED: Final = "refuted"
 OPEN: Final = "open"
 ASSUMES: Final = ("finite data without overflow",)
-_BUDGET_PER_INSTRUCTION: Final = 40
+_BUDGET_PER_INSTRUCTION: Final = 50
 _MOST_VALUES: Final = 300
 """So many values are looked at behind one that goes into a reduction."""
 _WORST: Final = {REFUTED: 0, OPEN: 1, PROVED: 2}
