@@ -115,7 +115,9 @@ class Movements:
         if condition.lost:
             return condition
         store = passage.payload.instr
-        key = condition.number, passage[1:5], store.index, passage.rounds
+        # Without a map it matters what the element is, and not where it is alone.
+        element = passage.payload if condition.map is None and condition.bits else store.index
+        key = condition.number, passage[1:5], element, passage.rounds
         found = self._ahead.get(key, False)
         if found is False:
             found = self._ahead[key] = self._find_forward(load, passage, condition)

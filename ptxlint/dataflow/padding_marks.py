@@ -92,6 +92,8 @@ class Marks:
         self._results: dict[object, int] = {}
         self._ways: dict[object, tuple[list[Passage], list[int]]] = {}
         self._geometries: dict[tuple[object, ...], int] = {}
+        self._elements: dict[object, int] = {}
+        self._without_map: dict[int, bool] = {}
         self._passed: dict[object, dict[int, dict[int, Condition]]] = {}
         self._sums: dict[tuple[int, ...], list[Condition]] = {}
         self._members: dict[int, tuple[Mark, ...]] = {}
@@ -571,9 +573,12 @@ class Marks:
             self._results[key] = self._lost(self._steps.reason, self._results[key])
             return self._results[key]
         # Registers of one load differ in what they read more than in the way there.
-        first: dict[tuple[int, int], Passage] = {}
-        for pair, passage in zip(zip(geometries, put, strict=True), passages, strict=True):
-            first.setdefault(pair, passage)
+        first: dict[tuple[int, int, int], Passage] = {}
+        for (geometry, bits), passage in zip(
+            zip(geometries, put, strict=True), passages, strict=True
+        ):
+            element = self._element(passage) if self._is_without_map(bits) else 0
+            first.setdefault((geometry, bits, element), passage)
         together = tuple(first)
         out = self._results.get(together)
         if out is None:
@@ -598,6 +603,21 @@ class Marks:
             for p in passages
         ]
 
+    def _element(self, passage: Passage) -> int:
+        """A number for what a store puts where a passage begins, from 1."""
+        return self._elements.setdefault(passage.payload, len(self._elements) + 1)
+
+    def _is_without_map(self, bits: int) -> bool:
+        """True if some condition's lanes are not known as a map: then the elements themselves are
+        asked what they are."""
+        found = self._without_map.get(bits)
+        if found is None:
+            found = self._without_map[bits] = any(
+                m.condition.map is None and m.condition.bits and not m.condition.lost
+                for m in self.each(bits)
+            )
+        return found
+
     def _lost(self, reason: str, bits: int) -> int:
         """Marks of the loads that a set of marks is of, of which no more than this is known."""
         out = 0
@@ -607,7 +627,7 @@ class Marks:
                 out |= 1 << self.number(lost, load)
         return out
 
-    def _put_through(self, instr: Instr, ways: dict[tuple[int, int], Passage]) -> int:
+    def _put_through(self, instr: Instr, ways: dict[tuple[int, int, int], Passage]) -> int:
         """What a load makes of the marks of all that it reads, by geometry and marks."""
         found: dict[int, dict[int, Condition]] = {}
         for key, passage in ways.items():
