@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -106,7 +107,7 @@ def summary(library: str, arch: str, report: dict[str, Any]) -> dict[str, Any]:
 
 def _general(reason: str) -> str:
     """A reason without what differs from kernel to kernel."""
-    return reason.split(";")[0].split(":")[0].strip()
+    return re.sub(r"\d[\d,]*", "N", reason.split(";")[0].split(":")[0].strip())
 
 
 def _finding(finding: dict[str, Any]) -> dict[str, Any]:

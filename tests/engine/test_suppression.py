@@ -94,7 +94,7 @@ def test_a_rule_that_did_not_run_is_not_called_idle() -> None:
         ("ignore[] why", "names no rule"),
         ("ignore NUM407 why", "is not understood"),
         ("ignroe[NUM407] why", "is not understood"),
-        ("ignore[NUM470] why", "did you mean NUM40"),
+        ("ignore[NUM470] why", "did you mean NUM410"),
         ("ignore[PARSE] why", "PARSE cannot be suppressed"),
     ],
 )
