@@ -70,11 +70,6 @@ class LaneMap(NamedTuple):
         """The bits of the thread index on which the number depends."""
         return sum(1 << at for at, entry in enumerate(self.basis) if entry)
 
-    @property
-    def is_total(self) -> bool:
-        """True if the map holds for all threads."""
-        return not self.fixed
-
     def value(self, thread: int) -> int:
         """The number of a thread that the map holds for."""
         return self.constant ^ span_value(self.basis, thread)

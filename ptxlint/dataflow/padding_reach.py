@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import chain
 from typing import Final, NamedTuple
 
-from ptxlint.dataflow.guards import Conjunct
-from ptxlint.dataflow.polynomial import Polynomial
 from ptxlint.dataflow.reductions import Node, Reduction, Reductions
 from ptxlint.dataflow.ssa import SsaAnalysis
 from ptxlint.dataflow.ssa_values import PHI, RESULT, Ssa
@@ -37,19 +34,6 @@ class Ends(NamedTuple):
     unknown: list[Instr]
     """What takes the values and does nobody knows what with them: calls, unknown opcodes."""
 
-    @property
-    def are_masked_atomics(self) -> bool:
-        """True if every atomic update has a guard of its own."""
-        return all(i.guard is not None for i in self.atomics)
-
-
-class SharedUse(NamedTuple):
-    """What is done with data in shared memory."""
-
-    contracted: bool
-    combined: bool
-    product_goes_on: bool
-
 
 class Behind(NamedTuple):
     """What products go into: reductions by number, and values that are factors again."""
@@ -67,10 +51,6 @@ class Reach:
         self._instrs = facts.function.instrs
         self._to_memory: set[int] | None = None
         self._to_exponents: set[int] | None = None
-        self._last: dict[int, int] | None = None
-        self._ahead: set[int] = set()
-        self._products: tuple[Behind | None] | None = None
-        self._use: SharedUse | None = None
         self.is_without_infinities = not self._has_infinities()
 
     def _has_infinities(self) -> bool:
@@ -249,85 +229,12 @@ class Reach:
                     work.append(other)
         return found
 
-    def is_exchanged_again(self, reduction: Reduction) -> bool:
-        """True if a result goes on to be combined in some other way."""
-        ends = self.ends([reduction.result])
-        inside = {i.index for i in reduction.instrs}
-        return bool(
-            ends.exchanges
-            or ends.contractions
-            or ends.carried
-            or [s for s in ends.shared if self._is_combined_later(s)]
-            or {r for r in ends.reductions if self._reductions.all[r].at.index not in inside}
-        )
-
-    def _is_combined_later(self, store: Instr) -> bool:
-        """True if something that control may come to behind a store combines lanes."""
-        if self._last is None:
-            self._last, self._ahead = self._find_combining()
-        cfg = self._ssa.cfg
-        block = cfg.block_of[store.index]
-        return self._last.get(block, -1) > store.index or any(
-            s in self._ahead for s in cfg.blocks[block].succs
-        )
-
-    def _find_combining(self) -> tuple[dict[int, int], set[int]]:
-        """The last instruction of each block that combines lanes; and the blocks that hold one or
-        come before one."""
-        cfg = self._ssa.cfg
-        reductions = self._reductions
-        last: dict[int, int] = {}
-        trees = (i for r in reductions.all for i in r.instrs)
-        for instr in chain(reductions.exchanges, reductions.contractions, trees):
-            block = cfg.block_of[instr.index]
-            last[block] = max(last.get(block, -1), instr.index)
-        ahead = set(last)
-        work = list(last)
-        while work:
-            for before in cfg.blocks[work.pop()].preds:
-                if before not in ahead:
-                    ahead.add(before)
-                    work.append(before)
-        return last, ahead
-
-    def depends_on_loops(self, conjunct: Conjunct, loops: tuple[int, ...]) -> bool:
-        """True if a conjunct may change from one iteration of these loops to the next."""
-        if not loops:
-            return False
-        if conjunct.polynomial is None:
-            return True
-        return _varies(conjunct.polynomial, self, loops)
-
     def in_loop(self, block: int, header: int) -> bool:
         """True if a block is in the loop with this header."""
         loop = self._reductions.loops.with_header(header)
         return loop is None or self._reductions.loops.contains(loop, block)
 
     # Shared memory ----------------------------------------------------------------------------
-    def shared_use(self, stores: list[Instr]) -> SharedUse:
-        """What the function does with data in shared memory; the same for all data."""
-        if self._use is None:
-            self._use = self._find_use()
-        return self._use
-
-    def _find_use(self) -> SharedUse:
-        contracted = combined = goes_on = False
-        products: list[int] = []
-        for instr in self._instrs:
-            values = list(self._ssa.def_values[instr.index])
-            if instr.opcode in CONTRACTIONS:
-                products += values
-                contracted = True
-            elif instr.opcode == "ldmatrix" or (
-                instr.opcode == "ld" and instr.shape.space == "shared"
-            ):
-                if values and self._is_handed_over(values):
-                    continue
-                ends = self.ends(values)
-                combined = combined or bool(ends.exchanges or ends.reductions or ends.carried)
-        if products:
-            goes_on = self._product_goes_on(products)
-        return SharedUse(contracted, combined, goes_on)
 
     def shared_stores(self) -> list[Instr]:
         """The stores to shared memory that are not one warp's share of a reduction."""
@@ -348,83 +255,3 @@ class Reach:
         if self._reductions.step(value) is not None:
             return True
         return all(step_at(Node(value, part)) is not None for part in (0, 1))
-
-    def _is_handed_over(self, values: list[int]) -> bool:
-        """True for the second half of a reduction over warps."""
-        step = self._reductions.step_at
-        stored = [self._reductions.stored_before(v) for v in values]
-        return all(s and all(step(self._reductions.node(n)) is not None for n in s) for s in stored)
-
-    def _product_goes_on(self, products: list[int]) -> bool:
-        """True if a product's elements are combined again: by a reduction or as factors."""
-        ends = self.ends(products)
-        if ends.exchanges or ends.reductions or ends.predicates:
-            return True
-        factors = {v for i in ends.contractions for v in self.payload(i)}
-        reached = self.values_from(products)
-        if factors & reached:
-            return True
-        carried = self.values_from(ends.carried)
-        if factors & carried or any(s.index for s in self.ends(ends.carried).shared
-                                    if self._is_combined_later(s)):  # fmt: skip
-            return True
-        return any(self._is_combined_later(s) for s in ends.shared)
-
-    def behind_products(self) -> Behind | None:
-        """What combines the elements of products again; None if not all of it is known."""
-        if self._products is None:
-            self._products = (self._find_behind_products(),)
-        return self._products[0]
-
-    def _find_behind_products(self) -> Behind | None:
-        products = [
-            value
-            for instr in self._instrs
-            if instr.opcode in CONTRACTIONS
-            for value in self._ssa.def_values[instr.index]
-        ]
-        ends = self.ends(products)
-        carried = self.ends(ends.carried)
-        if ends.exchanges or ends.predicates or carried.exchanges or carried.reductions:
-            return None
-        reached = self.values_from(products)
-        round_loops = self.values_from(ends.carried)
-        factors: list[int] = []
-        for instr in self._reductions.contractions:
-            for value in self.payload(instr):
-                if value in round_loops:
-                    return None
-                if value in reached:
-                    factors.append(value)
-        for store in ends.shared:
-            if self._is_combined_later(store):
-                factors += self.payload(store)
-        if any(self._is_combined_later(s) for s in carried.shared):
-            return None
-        return Behind(ends.reductions, factors)
-
-    def values_from(self, values: list[int]) -> set[int]:
-        """The values that are computed from these, loops and memory not followed."""
-        ssa = self._ssa
-        work = list(values)
-        seen = set(work)
-        while work:
-            value = work.pop()
-            for user in ssa.users(value):
-                new = [~user] if user < 0 else list(ssa.def_values[user])
-                if user >= 0 and self._instrs[user].opcode in CONTRACTIONS:
-                    continue
-                for found in new:
-                    if found not in seen:
-                        seen.add(found)
-                        work.append(found)
-        return seen
-
-
-def _varies(poly: Polynomial, reach: Reach, loops: tuple[int, ...]) -> bool:
-    for atom in poly.all_atoms():
-        if atom.kind == "index" and atom.data[0] in loops:
-            return True
-        if atom.block >= 0 and any(reach.in_loop(atom.block, h) for h in loops):
-            return True
-    return False

@@ -803,11 +803,6 @@ class Evaluator:
             return Found(self._statistic(value), found.touched)
         return found
 
-    @property
-    def _is_free(self) -> bool:
-        """True if nothing is taken for granted, so that what holds is true of every lane."""
-        return self.hypothesis == _NO_HYPOTHESIS
-
     def _brought(self, instr: Instr) -> tuple[int, ...]:
         """What an exchange between lanes brings from one of them."""
         if instr.opcode != "shfl":
