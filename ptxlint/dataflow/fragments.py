@@ -149,6 +149,20 @@ class _Layout:
         return tuple(out)
 
 
+def in_memory(side: int, rows: int, depth: int, above: int) -> tuple[Element, int]:
+    """The one element that stands for all of a factor in shared memory, and the bits that it uses.
+
+    `side` is 0 for the first factor, 1 for the second. Its coordinates are over the matrix's index:
+    2^rows rows (or columns) in the low bits, 2^depth places along k in the next ones, and `above`
+    bits that tell products apart.
+    """
+    width = rows + depth + above
+    along = LaneMap(0, tuple([1 << i if i < rows else 0 for i in range(width)]))
+    k = LaneMap(0, tuple([1 << i - rows if 0 <= i - rows < depth else 0 for i in range(width)]))
+    first, second = (k, along) if side else (along, k)
+    return Element(0, 0, 1, first, second), (1 << rows + depth) - 1
+
+
 class Carried(NamedTuple):
     """What carrying a map along an axis gives: a map, or nothing where the elements differ."""
 
@@ -159,30 +173,42 @@ APART: Final = Carried(None)
 """The elements of the other matrix have other coordinates."""
 
 
-def carry(what: LaneMap, source: LaneMap, target: LaneMap, lanes: int) -> Carried | None:
+def carry(
+    what: LaneMap, source: LaneMap, target: LaneMap, lanes: int, target_lanes: int | None = None
+) -> Carried | None:
     """A map over the threads that hold a matrix's elements, as one over another's holders.
 
     `what` says something of each element by its coordinate along the axis that the two matrices
     share; `source` and `target` are that coordinate for the threads of the two, `lanes` the bits
     that the layouts use. None if what is said depends on the other coordinate as well. Where bits
     of the other coordinate are fixed, what is said is taken to hold for all of them.
+
+    The elements of a factor in shared memory are known by an index of their own (`in_memory`).
+    `target_lanes` are then the bits of the target's index that its layout uses, `lanes` those of
+    the source's. The other bits of both tell products apart, and are the same ones in order.
     """
-    basis = list(what.basis)
-    fixed, at = what.fixed & ~lanes, what.at & ~lanes
+    if target_lanes is None:
+        target_lanes = lanes
+    basis = [0] * len(target.basis)
+    fixed = at = 0
+    others = [place for place in range(len(basis)) if not target_lanes >> place & 1]
     slopes: dict[int, int] = {}
     wanted: dict[int, int] = {}
-    for place in range(len(basis)):
+    for place, entry in enumerate(what.basis):
         if not lanes >> place & 1:
+            other = others.pop(0)
+            basis[other] = entry
+            fixed |= (what.fixed >> place & 1) << other
+            at |= (what.at >> place & 1) << other
             continue
         bit = source.basis[place]
         if not bit:
-            if basis[place]:
+            if entry:
                 return None
         elif what.fixed >> place & 1:
             wanted[bit] = bit * (what.at >> place & 1)
         else:
-            slopes[bit] = basis[place]
-        basis[place] = 0
+            slopes[bit] = entry
     constant = what.constant
     moving = source.moving | target.moving
     bit = 1
@@ -191,7 +217,7 @@ def carry(what: LaneMap, source: LaneMap, target: LaneMap, lanes: int) -> Carrie
             wanted[bit] = source.constant & bit
         bit <<= 1
     for place, bit in enumerate(target.basis):
-        if not bit or not lanes >> place & 1:
+        if not bit or not target_lanes >> place & 1:
             continue
         if bit in wanted:
             fixed |= 1 << place
@@ -218,5 +244,5 @@ def depends_on(what: LaneMap, coordinate: LaneMap, lanes: int) -> bool:
 
 __all__ = [
     "APART", "Carried", "Element", "Fragments", "carry", "depends_on", "elements_of",
-    "fragments_of", "span_value",
+    "fragments_of", "in_memory", "span_value",
 ]  # fmt: skip

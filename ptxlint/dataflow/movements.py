@@ -12,12 +12,14 @@ from typing import Any, Final, NamedTuple
 
 from ptxlint.dataflow.conditions import Condition, Conditions
 from ptxlint.dataflow.fragments import Fragments, elements_of, fragments_of
+from ptxlint.dataflow.lane_map import LaneMap, compose
 from ptxlint.dataflow.reductions import Reductions
 from ptxlint.dataflow.rounds import Rounds
 from ptxlint.dataflow.shared_cells import Age
 from ptxlint.dataflow.shared_provenance import (
     Movement,
     Passage,
+    Payload,
     SharedProvenance,
     SharedProvenanceAnalysis,
 )
@@ -29,6 +31,8 @@ from ptxlint.ir.pattern import fold
 from ptxlint.ir.types import BITS
 
 _ANOTHER_LAYOUT: Final = "the padding passes through shared memory in another layout"
+_NO_MAP: Final = f"{_ANOTHER_LAYOUT}: which lanes it is in is not linear in the thread's number"
+_IN_PART: Final = f"{_ANOTHER_LAYOUT}: it is known for some of the threads alone that are read from"
 
 
 class Source(NamedTuple):
@@ -45,6 +49,77 @@ class Source(NamedTuple):
     parts: int
     condition: Condition | None
     maybe: bool
+
+
+class Route:
+    """How what one instruction stored comes to who reads it, made and numbered by `Movements`.
+
+    A reader's index i with `i & fixed == at` gets what thread `start` stored, xored with
+    `images[k]` for each set bit k of i; `rounds` says of loops when that was. The index is that of
+    a thread, or one into a matrix: see `MatrixArrivals`. Ways of equal routes share one object.
+    """
+
+    __slots__ = ("at", "fixed", "images", "number", "outside", "reach", "rounds", "start", "store")
+
+    def __init__(
+        self,
+        number: int,
+        store: int,
+        piece: tuple[int, int, int, tuple[int, ...]],
+        rounds: tuple[Age, ...],
+        outside: tuple[int, ...],
+    ) -> None:
+        self.number = number
+        self.store = store
+        """The instruction that stored it, or the first one of those that share the route."""
+        self.fixed, self.at, self.start, self.images = piece
+        self.rounds = rounds
+        self.outside = outside
+        """The headers of loops around the store of which `rounds` says nothing."""
+        reach = 0
+        for image in self.images:
+            reach |= image
+        self.reach = reach
+        """The bits in which threads that are read from differ."""
+
+    def push(self, stored: LaneMap) -> LaneMap | None:
+        """A map over the storing threads as one over the reading indices; None if that one does
+        not hold for all threads that are read from."""
+        found = compose(stored, self.start, self.images)
+        return None if found is None else found._replace(fixed=self.fixed, at=self.at)
+
+    def meets(self, stored: LaneMap) -> bool:
+        """True if some thread that is read from is one that a map holds for."""
+        return not (self.start ^ stored.at) & stored.fixed & ~self.reach
+
+
+class Way(NamedTuple):
+    """One way in which a part of a register, or of a matrix element, may have come.
+
+    It is part `part` of `parts` of the SSA value `value` that `store` stored, which is None for
+    what a `cp.async` brings and -1 for a constant or what is not known. `maybe` says that older
+    data may be read instead.
+    """
+
+    store: Instr
+    value: int | None
+    part: int
+    parts: int
+    maybe: bool
+    route: Route
+
+
+class MatrixArrivals(NamedTuple):
+    """The ways into a factor that `wgmma` reads from shared memory.
+
+    Its routes' reading index has the row of A or the column of B in its low `rows` bits, k in the
+    next `depth` bits, and above these the bits of the thread index from 7 on, which tell
+    warpgroups apart. `ways` is by part of an element: halves of a word for tf32, else one.
+    """
+
+    rows: int
+    depth: int
+    ways: tuple[tuple[Way, ...], ...]
 
 
 class Movements:
@@ -69,6 +144,11 @@ class Movements:
         self._ahead: dict[tuple[Any, ...], Condition | bool | None] = {}
         self._back: dict[tuple[Any, ...], tuple[bool, Condition | None]] = {}
         self._headers: dict[int, tuple[int, ...]] = {}
+        self._routes: dict[tuple[Any, ...], Route] = {}
+        self._arrivals: dict[tuple[int, int], tuple[tuple[Way, ...], ...] | None] = {}
+        self._matrices: dict[tuple[int, int], MatrixArrivals | None] = {}
+        self._through: dict[tuple[int, int], Condition | None] = {}
+        self._places: dict[Payload, tuple[int | None, int, int]] = {}
         self.stores = [
             i
             for i in self._instrs
@@ -78,6 +158,117 @@ class Movements:
                 or (i.opcode == "cp" and i.shape.has("async") and len(i.operands) >= 3)
             )
         ]
+
+    # Forward ----------------------------------------------------------------------------------
+    def arrivals(self, load: Instr, at: int) -> tuple[tuple[Way, ...], ...] | None:
+        """By part of register `at` of a load, lowest first, the ways it may have come, each once.
+
+        None if they are not known: `why` says why. A register has as many parts as halves, or as
+        bytes where single bytes are stored or loaded.
+        """
+        key = load.index, at
+        if key not in self._arrivals:
+            ways = self.ways(load, at)
+            self._arrivals[key] = None if ways is None else tuple(map(self._arrived, ways))
+        return self._arrivals[key]
+
+    def matrix_arrivals(self, instr: Instr, operand: int) -> MatrixArrivals | None:
+        """The ways into operand 1 (A) or 2 (B) of `wgmma`; None for one in registers, or if they
+        are not known."""
+        key = instr.index, operand
+        if key not in self._matrices:
+            found = None
+            matrix = self._provenance.matrix(instr, operand)
+            if matrix is not None and matrix.loaded is not None:
+                parts = [part for part in matrix.loaded.parts if part is not None]
+                ways = tuple(map(self._arrived, parts))
+                found = MatrixArrivals(matrix.rows, matrix.depth, ways)
+            self._matrices[key] = found
+        return self._matrices[key]
+
+    def why_matrix(self, instr: Instr, operand: int) -> str:
+        """Why the ways into a factor in shared memory are not known; "" if they are."""
+        matrix = self._provenance.matrix(instr, operand)
+        return "" if matrix is None else matrix.reason
+
+    def through(self, route: Route, condition: Condition) -> Condition | None:
+        """The condition of an element that came by a route, from that of what was stored.
+
+        None if it is that of elements which do not come this way. A condition that nobody can tell
+        is one that is `lost`, with the reason. For routes into matrices see `on_matrix`.
+        """
+        key = route.number, condition.number
+        if key not in self._through:
+            self._through[key] = self._go_through(route, condition)
+        return self._through[key]
+
+    def _go_through(self, route: Route, condition: Condition) -> Condition | None:
+        if condition.lost:
+            return condition
+        moved = condition
+        if condition.map is None:
+            if condition.bits:
+                return self._conditions.lost(_NO_MAP)
+        else:
+            found = route.push(condition.map)
+            if found is None:
+                return self._conditions.lost(_IN_PART) if route.meets(condition.map) else None
+            moved = self._conditions.moved(condition, found)
+        later = self._later(moved, route.rounds, route.outside, route.store)
+        return None if later is None or self._is_void(later, route.rounds) else later
+
+    def on_matrix(
+        self, route: Route, condition: Condition
+    ) -> tuple[Condition, LaneMap | None] | None:
+        """The condition of the elements of a matrix that came by a route; None if there are none.
+
+        The map is over the matrix's index, and None for a condition that is lost or that no lane
+        decides; the condition itself is the stored one in the round in which the matrix is read.
+        `carry` puts the map in terms of the threads that hold another matrix, for which
+        `Conditions.moved` then gives the condition.
+        """
+        if condition.lost:
+            return condition, None
+        map_ = condition.map
+        if map_ is None:
+            if condition.bits:
+                return self._conditions.lost(_NO_MAP), None
+        else:
+            map_ = route.push(map_)
+            if map_ is None:
+                assert condition.map is not None
+                is_met = route.meets(condition.map)
+                return (self._conditions.lost(_IN_PART), None) if is_met else None
+        later = self._later(condition, route.rounds, route.outside, route.store)
+        if later is None or self._is_void(later, route.rounds, map_):
+            return None
+        return later, None if later.lost else map_
+
+    def _arrived(self, movement: Movement) -> tuple[Way, ...]:
+        out: dict[tuple[Any, ...], Way] = {}
+        for passage in movement.passages:
+            payload = passage.payload
+            place = self._places.get(payload)
+            if place is None:
+                place = self._places[payload] = self.stored(passage)
+            route = self._route(passage)
+            key = payload.instr.index, place, passage.maybe, route.number
+            if key not in out:
+                out[key] = Way(payload.instr, *place, passage.maybe, route)
+        return tuple(out.values())
+
+    def _route(self, passage: Passage) -> Route:
+        store = passage.payload.instr
+        headers = [age.header for age in passage.rounds]
+        outside = tuple([h for h in self._around(store) if h not in headers])
+        # What was stored in an unknown round is known by the instruction that stored it.
+        known = not outside and all(age.rounds is not None for age in passage.rounds)
+        key = passage[1:5], passage.rounds, outside, -1 if known else store.index
+        found = self._routes.get(key)
+        if found is None:
+            found = Route(len(self._routes), store.index, passage[1:5], passage.rounds, outside)
+            self._routes[key] = found
+        return found
 
     # Shared memory ----------------------------------------------------------------------------
     def ways(self, load: Instr, at: int) -> tuple[Movement, ...] | None:
@@ -139,17 +330,22 @@ class Movements:
                     return None
                 return self._conditions.lost(self.why(load))
             moved = self._conditions.moved(condition, found)
-        later = self._read_later(moved, load, passage)
-        return None if later is not None and self._is_void(later, passage) else later
+        later = self._read_later(moved, passage)
+        return None if later is None or self._is_void(later, passage.rounds) else later
 
-    def _is_void(self, condition: Condition, passage: Passage) -> bool:
-        """True if a condition that is the same for all threads is never met where it is read."""
+    def _is_void(
+        self, condition: Condition, rounds: tuple[Age, ...], to: LaneMap | None = None
+    ) -> bool:
+        """True if a condition that is the same for all threads is never met where it is read.
+
+        `to` is its map there, where that is not the condition's own.
+        """
         conjunct = condition.conjunct
-        to = condition.map
+        to = to or condition.map
         if conjunct is None or (condition.bits if to is None else not to.is_uniform):
             return False
         numbers = dict(condition.rounds)
-        for age in passage.rounds:
+        for age in rounds:
             if age.rounds is None:
                 continue
             number = numbers.get(age.header, None if age.inside else age.rounds)
@@ -158,18 +354,27 @@ class Movements:
                 return True
         return False
 
-    def _read_later(self, condition: Condition, load: Instr, passage: Passage) -> Condition | None:
-        """A stored element's condition in the round of the load; None if it is read in no round."""
+    def _read_later(self, condition: Condition, passage: Passage) -> Condition | None:
         store = passage.payload.instr
         headers = [age.header for age in passage.rounds]
-        others = [h for h in self._around(store) if h not in headers]
-        ages = [*passage.rounds, *(Age(h, None, False) for h in others)]
+        outside = tuple([h for h in self._around(store) if h not in headers])
+        return self._later(condition, passage.rounds, outside, store.index)
+
+    def _later(
+        self,
+        condition: Condition,
+        rounds: tuple[Age, ...],
+        outside: tuple[int, ...],
+        store: int,
+    ) -> Condition | None:
+        """A stored element's condition in the round of the load; None if it is read in no round."""
+        ages = [*rounds, *(Age(h, None, False) for h in outside)]
         conditions = self._conditions
         for age in ages:
             varies = conditions.varies(condition, age.header)
             if age.rounds is None or (varies and not age.inside):
                 if varies:
-                    return conditions.stored(condition, store.index)
+                    return conditions.stored(condition, store)
                 continue
             found: Condition | None = condition
             if age.inside:
@@ -180,7 +385,7 @@ class Movements:
                 if found is None:
                     return None
             if found is None:
-                return conditions.stored(condition, store.index)
+                return conditions.stored(condition, store)
             condition = found
         return condition
 
@@ -362,4 +567,4 @@ def _width(ssa: Ssa, value: int) -> int:
     return BITS.get(ssa.register[value].type, 32)
 
 
-__all__ = ["Movements", "Source"]
+__all__ = ["MatrixArrivals", "Movements", "Route", "Source", "Way"]

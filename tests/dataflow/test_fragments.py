@@ -7,7 +7,14 @@ from typing import Any
 
 import pytest
 
-from ptxlint.dataflow.fragments import Element, Fragments, carry, depends_on, fragments_of
+from ptxlint.dataflow.fragments import (
+    Element,
+    Fragments,
+    carry,
+    depends_on,
+    fragments_of,
+    in_memory,
+)
 from ptxlint.dataflow.lane_map import LaneMap
 from ptxlint.frontends.ptx import parse
 from ptxlint.ir.instruction import Instr
@@ -244,6 +251,50 @@ def test_what_is_said_of_elements_is_carried_to_the_same_ones(
                     assert told[key] == carried.map.value(thread)
                 else:
                     assert key not in told
+
+
+@pytest.mark.parametrize("fixed", [0, 0b100, 0b101000])
+def test_what_is_said_of_a_factor_in_shared_memory_is_carried_to_rows_and_columns(
+    fixed: int,
+) -> None:
+    instr = product(
+        "wgmma.mma_async.sync.aligned.m64n16k16.f32.bf16.bf16",
+        f"{registers('r', 8)}, %e0, %e1, %p1, 1, 1, 0, 0",
+    )
+    fragments = found(instr, 8)
+    for side, rows in ((0, 6), (1, 4)):
+        element, used = in_memory(side, rows, 4, 1)
+        shared = (element.first, element.second)[side]
+        basis = (*range(3, 3 + rows), 0, 0, 0, 0, 64)
+        what = LaneMap(5, basis).restrict(fixed & (1 << rows) - 1, fixed & 0b1000 & (1 << rows) - 1)
+        assert what is not None
+        told = {
+            (shared.value(index), index >> rows + 4): what.value(index)
+            for index in range(1 << rows + 5)
+            if what.holds_for(index)
+        }
+        for result in fragments.result:
+            axis = (result.first, result.second)[side]
+            carried = carry(what, shared, axis, used, fragments.lanes)
+            assert carried is not None
+            for thread in range(256):
+                key = axis.value(thread), thread >> 7
+                if carried.map is not None and carried.map.holds_for(thread):
+                    assert told[key] == carried.map.value(thread)
+                else:
+                    assert key not in told
+            back = carry(carried.map, axis, shared, fragments.lanes, used) if carried.map else None
+            if back is not None and back.map is not None:
+                assert back.map.agrees(what)
+
+
+def test_what_differs_along_k_of_a_factor_in_shared_memory_is_not_carried_to_rows() -> None:
+    element, used = in_memory(0, 6, 4, 0)
+    target = found(MMA["bf16 k16"][0]).result[0]
+    along_k = LaneMap(0, (0,) * 6 + (1, 0, 0, 0))
+    assert carry(along_k, element.first, target.first, used, 0x7F) is None
+    assert depends_on(along_k, element.second, used)
+    assert not depends_on(along_k, element.first, used)
 
 
 def test_what_differs_along_the_other_axis_is_not_carried() -> None:
