@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from functools import cached_property
 from math import isclose
 from typing import Final, NamedTuple
 
 from ptxlint.dataflow.access import Limit, core_of, lanes_of, split_bound
 from ptxlint.dataflow.padding import PROVED, Padding, PaddingAnalysis, Pair
 from ptxlint.dataflow.polynomial import Polynomial
-from ptxlint.dataflow.reductions import Reduction, Reductions, ReductionsAnalysis
+from ptxlint.dataflow.reductions import WHOLE, Reduction, Reductions, ReductionsAnalysis
 from ptxlint.dataflow.symbolic import Symbolic, SymbolicAnalysis
 from ptxlint.facts import Facts
 from ptxlint.ir.function import Function
@@ -137,6 +138,7 @@ class _Counts:
         self._reductions: Reductions = facts.get(ReductionsAnalysis)
         self._symbolic: Symbolic = facts.get(SymbolicAnalysis)
         self._ssa = self._reductions.ssa
+        self._instrs = facts.function.instrs
 
     def sums(self) -> Iterator[Masked]:
         """The sums, with the tile that the mask is about."""
@@ -169,18 +171,36 @@ class _Counts:
         return limit
 
     def divisors(self, value: int) -> Iterator[Divisor]:
-        """What a value is divided by, behind moves and conversions."""
+        """What a value is divided by, behind moves, conversions and shared memory."""
         work, seen = [value], {value}
         while work and len(seen) < _MAX_STEPS:
             current = work.pop()
             for user in self._ssa.instr_users(current):
                 if user.opcode in _MOVES and len(user.defs) == 1:
-                    new = self._ssa.def_values[user.index][0]
-                    if new not in seen:
-                        seen.add(new)
-                        work.append(new)
+                    onward = [self._ssa.def_values[user.index][0]]
+                elif user.opcode == "st" and user.shape.space == "shared":
+                    onward = self._read_back.get(self._ssa.resolve(current), [])
                 else:
+                    onward = []
                     yield from self._divisor(user, current)
+                work += [v for v in onward if v not in seen]
+                seen.update(onward)
+
+    @cached_property
+    def _read_back(self) -> dict[int, list[int]]:
+        """By value: what is loaded from shared memory where that value alone was stored."""
+        found: dict[int, list[int]] = {}
+        for instr in self._instrs:
+            if instr.opcode != "ld" or instr.shape.space != "shared":
+                continue
+            if not self._ssa.cfg.is_reachable(instr):
+                continue
+            for loaded in map(self._ssa.written, self._ssa.def_values[instr.index]):
+                stored = set(self._reductions.stored_before(loaded))
+                node = stored.pop() if len(stored) == 1 else None
+                if node is not None and node.part == WHOLE:
+                    found.setdefault(self._ssa.resolve(node.value), []).append(loaded)
+        return found
 
     def _divisor(self, user: Instr, value: int) -> Iterator[Divisor]:
         operands = user.operands

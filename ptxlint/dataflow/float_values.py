@@ -43,7 +43,7 @@ from ptxlint.dataflow.shared_provenance import (
     SharedProvenance,
     SharedProvenanceAnalysis,
 )
-from ptxlint.dataflow.ssa_values import MERGE, PHI, RESULT, UNDEFINED
+from ptxlint.dataflow.ssa_values import MERGE, PHI, RESULT
 from ptxlint.dataflow.uniformity import UniformityAnalysis
 from ptxlint.dataflow.value_flow import ValueFlow, ValueFlowAnalysis
 from ptxlint.facts import Budget, Facts
@@ -518,7 +518,7 @@ class FloatValues:
 
     def _of_merge(self, value: int) -> Found | None:
         predicate, if_true, if_false = self.ssa.operands[value]
-        if self.ssa.kind[self.ssa.resolve(self.ssa.old(value))] == UNDEFINED:
+        if self.ssa.is_only_write(value):
             # Where it is not written a register holds nothing that a kernel may use.
             return self._words.get(self.ssa.resolve(self.ssa.written(value)))
         truth = self._holds(predicate)

@@ -179,6 +179,8 @@ class MaskedMaxima:
 
     def scaled(self, value: int, instr: Instr | None) -> list[int]:
         """What a value is a multiple or a copy of."""
+        if self.ssa.kind[value] == MERGE and self.ssa.is_only_write(value):
+            return [self.ssa.resolve(self.ssa.written(value))]
         if self.ssa.kind[value] in (PHI, MERGE):
             return [self.ssa.resolve(v) for v, role in self.flow.sources(value) if role != CHOICE]
         if instr is None:

@@ -17,7 +17,7 @@ from ptxlint.dataflow.exchanges import ALL_LANES, exchanged_lanes, moved_lanes
 from ptxlint.dataflow.lane_bits import LANE, WARP_BITS
 from ptxlint.dataflow.selections import Choice, Selections
 from ptxlint.dataflow.ssa import SsaAnalysis
-from ptxlint.dataflow.ssa_values import MERGE, PHI, RESULT, UNDEFINED, Ssa
+from ptxlint.dataflow.ssa_values import MERGE, PHI, RESULT, Ssa
 from ptxlint.dataflow.uniformity import Uniformity, UniformityAnalysis
 from ptxlint.facts import Analysis, Facts
 from ptxlint.ir.instruction import Instr, Shape
@@ -957,7 +957,7 @@ class _Tree:
         """What other warps handed over to the lanes that a guarded load names; the others hold
         nothing that was ever written."""
         ssa, owner = self._ssa, self._owner
-        if ssa.kind[ssa.resolve(ssa.old(merge))] != UNDEFINED:
+        if not ssa.is_only_write(merge):
             return None
         loaded = ssa.written(merge)
         made = owner.definition(loaded)

@@ -108,6 +108,25 @@ class Ssa:
             return self.operands[value][3 - self._new_arm(value)]
         return self.operands[value][1]
 
+    def is_only_write(self, merge: int) -> bool:
+        """True if a register holds nothing that was ever written where a MERGE does not write it.
+
+        That is so in every round of a loop if the predicate does not change in it.
+        """
+        position = self.cfg.position
+        made = position[self.block_of(self.root(self.operands[merge][0])[0])]
+        seen = {merge, self.resolve(merge)}
+        work = [self.resolve(self.old(merge))]
+        for value in work:
+            if value in seen:
+                continue
+            seen.add(value)
+            if self.kind[value] == PHI and made < position[self.phi_block[value]]:
+                work += [self.resolve(v) for v in self.operands[value]]
+            elif self.kind[value] != UNDEFINED:
+                return False
+        return True
+
     def _new_arm(self, merge: int) -> int:
         instr = self.cfg.function.instrs[self.instr[merge]]
         return 1 if instr.shape.guard == "@" else 2

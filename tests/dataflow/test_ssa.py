@@ -253,6 +253,38 @@ def test_values_under_a_predicate() -> None:
     assert ssa.assuming(merged, guards[2], True) == merged
 
 
+ROUNDS = """
+    {outside}
+    $round:
+    {inside}
+    {guard} ld.shared.b32 %r1, [%r9];
+    add.s32 %r2, %r2, %r1;
+    setp.lt.s32 %p4, %r2, %r3;
+    @%p4 bra $round;
+    """
+COMPARED = "setp.lt.s32 %p1, %r4, %r2;"
+
+
+@pytest.mark.parametrize(
+    ("outside", "inside", "guard", "only"),
+    [
+        (COMPARED, "", "@%p1", True),
+        (COMPARED, "", "@!%p1", True),
+        (COMPARED, "not.pred %p2, %p1;", "@%p2", True),
+        ("", COMPARED, "@%p1", False),
+        (f"{COMPARED} mov.b32 %r1, 0;", "", "@%p1", False),
+        (COMPARED, "@%p3 mov.b32 %r1, 0;", "@%p1", False),
+        ("", "mov.b32 %r1, 0;", "@%p1", False),
+    ],
+)
+def test_a_guard_that_rounds_share_leaves_a_register_unwritten(
+    outside: str, inside: str, guard: str, only: bool
+) -> None:
+    ssa, facts = ssa_of(ROUNDS.format(outside=outside, inside=inside, guard=guard))
+    load = next(i for i in facts.function.instrs if i.opcode == "ld")
+    assert ssa.is_only_write(ssa.def_values[load.index][0]) is only
+
+
 def test_roots_of_predicates() -> None:
     ssa, _ = ssa_of(
         """

@@ -32,22 +32,9 @@ TWINS = {
 FILES = sorted(FOLDER.rglob("*.ptx"))
 
 
-_READ_BACK = "what warps have combined is read back from shared memory"
-OPEN = dict.fromkeys(
-    [
-        "means-mean_of_tile", "means-means_of_tiles", "means-norm_variance_of_tile",
-        "nonfinite-loaded_mask", "nonfinite-sliding_window", "nonfinite-window_softmax",
-    ],
-    _READ_BACK,
-)  # fmt: skip
-"""What the rules do not see in this form, with the reason."""
-
-
 def case(path: Path) -> Any:
     twin = TWINS.get(path.stem)
     marks = [pytest.mark.xfail(reason=twin.open)] if twin is not None and twin.open else []
-    if path.stem in OPEN:
-        marks = [pytest.mark.xfail(reason=OPEN[path.stem], strict=True)]
     return pytest.param(path, id=f"{path.parent.name}-{path.stem}", marks=marks)
 
 
