@@ -10,7 +10,6 @@ from ptxlint.dataflow.access import (
     AccessAnalysis,
     Accesses,
     core_of,
-    is_varying,
     lanes_of,
     reduced,
     same_rounds,
@@ -185,12 +184,18 @@ def _undisputed(forms: list[Form], accesses: Accesses) -> Iterator[Verdict]:
 def _forms(accesses: Accesses) -> dict[str, list[Form]]:
     """The different forms of the addresses of each array, told apart by kind and place too."""
     found: dict[str, dict[object, Form]] = {}
+    made: dict[Polynomial, tuple[Form, object]] = {}
     for access in accesses.in_global:
         if access.base and access.guard is not None:
-            form = _form(access, accesses)
-            parts = (*(frozenset(part.items()) for part in (form.cores, form.lanes)), form.fixed)
-            key = (parts, _place(access))
-            found.setdefault(access.base, {}).setdefault(key, form)
+            if access.form not in made:
+                form = _form(access, accesses)
+                parts = (frozenset(part.items()) for part in (form.cores, form.lanes))
+                made[access.form] = form, (*parts, form.fixed)
+            form, how = made[access.form]
+            of_base = found.setdefault(access.base, {})
+            key = (how, _place(access))
+            if key not in of_base:
+                of_base[key] = form._replace(access=access)
     return {base: list(forms.values()) for base, forms in found.items()}
 
 
@@ -210,14 +215,11 @@ def _form(access: Access, accesses: Accesses) -> Form:
             cores[part.scale] = same_rounds(start) * part.element
         if spread.terms:
             lanes[part.scale] = spread * part.element
-    atoms = access.offset.table.atoms
+    depends = access.offset.table.depends
     fixed = frozenset(
         (monomial, coefficient)
-        for monomial, coefficient in access.offset.terms.items()
-        if monomial
-        and monomial not in cores
-        and monomial not in lanes
-        and not any(is_varying(atoms[n]) for n in monomial)
+        for monomial, coefficient in access.form.terms.items()
+        if monomial and monomial not in cores and monomial not in lanes and not depends[monomial]
     )
     return Form(access, cores, lanes, fixed)
 

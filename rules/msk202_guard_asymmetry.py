@@ -196,7 +196,7 @@ class GuardAsymmetry(Rule):
     def check(self, fn: Function, facts: Facts) -> Iterator[Hit | Verdict]:
         """A hit for each array and kind of access without the bound; one verdict a kernel."""
         accesses = facts.get(AccessAnalysis)
-        live = [a for a in accesses.in_global if a.base and a.guard is not None]
+        live = accesses.distinct
         bounds = list(_bounds(live, accesses))
         if not bounds:
             return
@@ -275,7 +275,7 @@ def _goes_by(access: Access, bound: Bound, accesses: Accesses) -> bool:
     if not varying_part(bound.core).terms:
         # Lanes alone are a tile of their own in every array: only the same elements compare.
         same = access.base == bound.access.base
-        return same and (access.offset - bound.access.offset).is_constant
+        return same and access.form == bound.access.form
     if accesses.use(access, bound.inner) is not None:
         return True
     element = max(1, BITS.get(access.instr.shape.type, 8) // 8)
@@ -295,7 +295,7 @@ def _says(conjunct: Conjunct, bound: Bound, access: Access, accesses: Accesses) 
             # A bound on the tile's start leaves its lanes free, unless the whole tile fits.
             free = limit.compared == core and limit.extent == bound.limit
             return "" if free and -limit.bound.constant <= _last_lane(bound.inner) else _BOUNDED
-        if lanes_of(limit.compared).terms and use_of(access.offset, limit.compared) is not None:
+        if lanes_of(limit.compared).terms and use_of(access.form, limit.compared) is not None:
             # Another index of the address; or a part of this one, which MSK205 judges.
             return "" if accesses.use(access, limit.compared) is not None else _UNCLEAR
     shared = bound.core.atoms() or bound.inner.atoms() & conjunct.polynomial.atoms()

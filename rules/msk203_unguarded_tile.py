@@ -83,7 +83,7 @@ class UnguardedTile(Rule):
     def check(self, fn: Function, facts: Facts) -> Iterator[Hit | Verdict]:
         """A note and an open verdict for each tile that nothing bounds; else one that is proved."""
         accesses = facts.get(AccessAnalysis)
-        live = [a for a in accesses.in_global if a.base and a.guard is not None]
+        live = accesses.distinct
         bounded = _bounded(live, accesses)
         bare: dict[Polynomial, tuple[Access, int]] = {}
         kept: set[bool] = set()

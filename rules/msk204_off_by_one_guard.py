@@ -9,11 +9,14 @@ from ptxlint.dataflow.access import (
     Access,
     AccessAnalysis,
     Accesses,
+    Limit,
+    Use,
     core_of,
     lanes_of,
     same_rounds,
     split_bound,
 )
+from ptxlint.dataflow.guards import Conjunction
 from ptxlint.dataflow.polynomial import Monomial, Polynomial
 from ptxlint.facts import Facts
 from ptxlint.ir.function import Function
@@ -39,6 +42,14 @@ class Bounded(NamedTuple):
     margin: int
     elements: int
     """How many elements it touches."""
+
+
+class Goes(NamedTuple):
+    """The bounds in a guard on indices that an access goes by, and how many conjuncts of the guard
+    compare lanes with an extent."""
+
+    bounds: list[tuple[Limit, Use]]
+    compared: int
 
 
 _BODY = """
@@ -114,10 +125,14 @@ class OffByOneGuard(Rule):
         accesses = facts.get(AccessAnalysis)
         found: dict[int, dict[Place, list[Bounded]]] = {}
         unmatched: list[Access] = []
+        known: dict[tuple[Polynomial, Conjunction], Goes] = {}
         for access in accesses.in_global:
-            if access.base and access.guard is not None:
-                matched = list(_bounded(access, accesses))
-                if len(matched) < _compared(access):
+            if access.base and access.guard:
+                key = (access.form, access.guard)
+                if key not in known:
+                    known[key] = _goes(access, accesses)
+                matched = list(_bounded(access, known[key]))
+                if len(matched) < known[key].compared:
                     unmatched.append(access)
                 for place, bounded in matched:
                     found.setdefault(min(1, bounded.margin), {}).setdefault(place, []).append(
@@ -141,10 +156,12 @@ class OffByOneGuard(Rule):
             yield _undisputed(past, unmatched, accesses)
 
 
-def _compared(access: Access) -> int:
-    """How many conjuncts of the guard compare lanes with an extent."""
-    limits = (split_bound(conjunct) for conjunct in access.guard or ())
-    return sum(1 for limit in limits if limit is not None and lanes_of(limit.compared).terms)
+def _goes(access: Access, accesses: Accesses) -> Goes:
+    """What the guard of an access compares, in the order of its conjuncts."""
+    limits = [limit for limit in map(split_bound, access.guard or ()) if limit is not None]
+    found = [(limit, accesses.use(access, limit.compared)) for limit in limits]
+    compared = sum(1 for limit in limits if lanes_of(limit.compared).terms)
+    return Goes([(limit, use) for limit, use in found if use is not None], compared)
 
 
 def _undisputed(past: list[Access], unmatched: list[Access], accesses: Accesses) -> Verdict:
@@ -189,13 +206,9 @@ def _shifts(group: list[Bounded]) -> set[int]:
     return {b.shift + at for b in group for at in range(b.elements)}
 
 
-def _bounded(access: Access, accesses: Accesses) -> Iterator[tuple[Place, Bounded]]:
+def _bounded(access: Access, goes: Goes) -> Iterator[tuple[Place, Bounded]]:
     """The bounds of an access on indices that it goes by."""
-    for conjunct in access.guard or ():
-        limit = split_bound(conjunct)
-        use = None if limit is None else accesses.use(access, limit.compared)
-        if limit is None or use is None:
-            continue
+    for limit, use in goes.bounds:
         shift, rest = divmod(access.offset.terms.get(use.scale, 0), use.element)
         if rest:
             continue

@@ -17,6 +17,7 @@ from ptxlint.dataflow.access import (
     use_of,
     varying_part,
 )
+from ptxlint.dataflow.guards import Conjunct
 from ptxlint.dataflow.polynomial import CTAS, Polynomial
 from ptxlint.facts import Facts
 from ptxlint.ir.function import Function
@@ -137,12 +138,11 @@ class MaskOnAnotherIndex(Rule):
         accesses = facts.get(AccessAnalysis)
         partial: list[Partial] = []
         compared = False
-        for access in accesses.in_global:
-            if access.base and access.guard is not None:
-                for limit in map(split_bound, access.guard):
-                    if limit is not None and lanes_of(limit.compared).terms:
-                        compared = True
-                        partial += _partial(access, limit, accesses)
+        for access in accesses.distinct:
+            for limit in map(split_bound, access.guard or ()):
+                if limit is not None and lanes_of(limit.compared).terms:
+                    compared = True
+                    partial += _partial(access, limit, accesses)
         if not compared:
             return
         whole = _whole(accesses) if partial else {}
@@ -170,7 +170,7 @@ class Partial(NamedTuple):
 
 def _partial(access: Access, limit: Limit, accesses: Accesses) -> Iterator[Partial]:
     """The mask as a partial one, if the address moves with more than it compares."""
-    use = use_of(access.offset, limit.compared)
+    use = use_of(access.form, limit.compared)
     if use is None:
         return
     for part in accesses.indices(access):
@@ -196,8 +196,11 @@ def _whole(accesses: Accesses) -> dict[tuple[Polynomial, Polynomial], Instr]:
     """Where a tile's start is compared with an extent: in a guard, or by a branch."""
     found: dict[tuple[Polynomial, Polynomial], Instr] = {}
     guards = accesses.guards
+    seen: set[Conjunct] = set()
     for access in accesses.in_global:
-        for limit in map(split_bound, access.own or ()):
+        for conjunct in (access.own or frozenset()) - seen:
+            seen.add(conjunct)
+            limit = split_bound(conjunct)
             if limit is not None:
                 found.setdefault(_key(limit), access.instr)
     cfg = guards.ssa.cfg

@@ -16,7 +16,7 @@ from ptxlint.dataflow.symbolic import Symbolic, SymbolicAnalysis
 from ptxlint.facts import Analysis, Facts
 from ptxlint.ir.function import Function
 from ptxlint.ir.instruction import Instr
-from ptxlint.ir.operand import Address, Indexed, Operand, Vector
+from ptxlint.ir.operand import Address, Indexed, Operand, Register, Vector
 from ptxlint.ir.pattern import fold
 from ptxlint.ir.types import BITS
 
@@ -27,14 +27,16 @@ class Access(NamedTuple):
     """One memory access of one instruction.
 
     `kind` is `load`, `store`, `atomic` or `copy` (the source of a `cp.async`); `offset` is in bytes
-    from `base`, `width` how many bytes each thread touches. `own` is the instruction's guard and
-    `path` what holds on the way to it, `guard` both; None says that the access never happens.
+    from `base`, `form` the offset without its constant, `width` how many bytes each thread touches.
+    `own` is the instruction's guard and `path` what holds on the way to it, `guard` both; None says
+    that the access never happens.
     """
 
     instr: Instr
     space: str
     base: str
     offset: Polynomial
+    form: Polynomial
     width: int
     kind: str
     own: Conjunction | None
@@ -98,9 +100,12 @@ class Accesses:
         self.in_shared: list[Access] = []
         self.unknown: list[Instr] = []
         """Global accesses whose address is no polynomial, or whose base cannot be told."""
-        self._indices: dict[Polynomial, list[Index]] = {}
         self._uses: dict[tuple[Polynomial, Polynomial], Use | None] = {}
         self._confined: dict[Polynomial, list[Confined]] = {}
+        self._splits: dict[tuple[Polynomial, str], tuple[str, Polynomial]] = {}
+        self._bases: dict[tuple[int, str], tuple[str, Polynomial, int]] = {}
+        self._distinct: list[Access] | None = None
+        self._both: dict[tuple[Conjunction | None, Conjunction | None], Conjunction | None] = {}
         for instr in facts.function.instrs:
             for address, kind, width, space in _addresses(instr):
                 self._add(instr, address, kind, width, space)
@@ -108,32 +113,47 @@ class Accesses:
     def _add(self, instr: Instr, address: Operand, kind: str, width: int, space: str) -> None:
         if space not in ("global", "shared"):
             return
-        poly = self._polynomial(instr, address)
-        base, offset = ("", poly) if poly is None else self._split(poly, space)
-        if offset is None or not base:
+        found = self._located(instr, address, space)
+        if found is None or not found[0]:
             if space == "global":
                 self.unknown.append(instr)
-            if offset is None:
+            if found is None:
                 return
+        base, form, constant = found
         block = self.guards.ssa.cfg.block_of[instr.index]
         path = self.guards.of_block(block) if self.guards.ssa.cfg.is_reachable(instr) else None
         own = self.guards.own(instr)
-        guard = both(own, path)
-        access = Access(instr, space, base, offset, width, kind, own, path, guard)
+        key = (own, path)
+        if key not in self._both:
+            self._both[key] = both(own, path)
+        offset = form + constant if constant else form
+        access = Access(
+            instr, space, base, offset, form, width, kind, own, path, self._both[key]
+        )  # fmt: skip
         (self.in_global if space == "global" else self.in_shared).append(access)
+
+    @property
+    def distinct(self) -> list[Access]:
+        """The global accesses that happen and whose base is known, in program order; of those that
+        differ in nothing but the constant in the offset, the width and the place, the first."""
+        if self._distinct is None:
+            found: dict[object, Access] = {}
+            for access in self.in_global:
+                if access.base and access.guard is not None:
+                    kind = access.kind, access.instr.shape.type
+                    found.setdefault((access.base, access.form, access.guard, kind), access)
+            self._distinct = list(found.values())
+        return self._distinct
 
     def indices(self, access: Access) -> list[Index]:
         """The indices that the access's offset is made of; see `indices`."""
-        found = self._indices.get(access.offset)
-        if found is None:
-            found = self._indices[access.offset] = indices(access.offset)
-        return found
+        return indices(access.form)
 
     def use(self, access: Access, index: Polynomial) -> Use | None:
         """How the offset is made of this index, with nothing else in units of the same scale."""
-        key = (access.offset, index)
+        key = (access.form, index)
         if key not in self._uses:
-            found = use_of(access.offset, index)
+            found = use_of(access.form, index)
             for part in self.indices(access) if found is not None else ():
                 if found is not None and part.scale == found.scale:
                     found = found if _holds_only(part, found, index) else None
@@ -144,7 +164,7 @@ class Accesses:
     def is_in_tile(self, access: Access, core: Polynomial, element: int) -> bool:
         """True if the offset has lanes that count elements of so many bytes from where the tile
         `core` starts, and from nothing else."""
-        found = use_of(access.offset, core)
+        found = use_of(access.form, core)
         if found is None or found.element != element:
             return False
         for part in self.indices(access):
@@ -155,11 +175,11 @@ class Accesses:
 
     def confined(self, access: Access) -> list[Confined]:
         """The indices in the offset that are wrapped or clamped."""
-        known = self._confined.get(access.offset)
+        known = self._confined.get(access.form)
         if known is None:
-            atoms = sorted(access.offset.atoms(), key=lambda atom: atom.number)
+            atoms = sorted(access.form.atoms(), key=lambda atom: atom.number)
             known = [c for c in map(self._confinement, atoms) if c is not None]
-            self._confined[access.offset] = known
+            self._confined[access.form] = known
         return known
 
     def _confinement(self, atom: Atom) -> Confined | None:
@@ -182,12 +202,36 @@ class Accesses:
                     return Confined(limit.compared, limit.extent, "selects")
         return None
 
-    def _polynomial(self, instr: Instr, address: Operand) -> Polynomial | None:
-        if isinstance(address, Address):
-            return self.symbolic.address(instr, address)
-        return None
+    def _located(
+        self, instr: Instr, address: Operand, space: str
+    ) -> tuple[str, Polynomial, int] | None:
+        """The base of an address, and what is added to it: what varies, and a constant.
 
-    def _split(self, poly: Polynomial, space: str) -> tuple[str, Polynomial | None]:
+        None if the address is no polynomial; the base is empty if it cannot be told.
+        """
+        if not isinstance(address, Address):
+            return None
+        if not isinstance(address.base, Register):
+            poly = self.symbolic.address(instr, address)
+            return None if poly is None else self._parted(poly, space)
+        key = (self.symbolic.value_read(instr, address.base), space)
+        found = self._bases.get(key)
+        if found is None:
+            poly = self.symbolic.operand_of(instr, address.base)
+            if poly is None:
+                return None
+            found = self._bases[key] = self._parted(poly, space)
+        base, form, constant = found
+        return base, form, constant + address.offset
+
+    def _parted(self, poly: Polynomial, space: str) -> tuple[str, Polynomial, int]:
+        """An address as base, what varies and a constant."""
+        key = (without_constant(poly), space)
+        if key not in self._splits:
+            self._splits[key] = self._split(*key)
+        return (*self._splits[key], poly.constant)
+
+    def _split(self, poly: Polynomial, space: str) -> tuple[str, Polynomial]:
         """The base of an address and what is added to it."""
         kind = "param" if space == "global" else "symbol"
         found = [
@@ -199,7 +243,8 @@ class Accesses:
         ]
         if len(found) != 1:
             return "", poly
-        return str(found[0].data[0]), poly - poly.table.plain(found[0])
+        rest = poly - poly.table.plain(found[0])
+        return str(found[0].data[0]), without_constant(rest)
 
 
 def _pointer_parameters(function: Function) -> frozenset[str]:
@@ -240,12 +285,16 @@ def is_varying(atom: Atom) -> bool:
 
 
 @remembered
+def without_constant(poly: Polynomial) -> Polynomial:
+    """The polynomial without its constant."""
+    return poly - poly.constant if poly.constant else poly
+
+
+@remembered
 def varying_part(poly: Polynomial) -> Polynomial:
     """The terms that vary over the grid, those with parameters as factors included."""
-    table = poly.table
-    return Polynomial(
-        table, {m: c for m, c in poly.terms.items() if any(is_varying(table.atoms[n]) for n in m)}
-    )
+    depends = poly.table.depends
+    return Polynomial(poly.table, {m: c for m, c in poly.terms.items() if depends[m]})
 
 
 def split_bound(conjunct: Conjunct) -> Limit | None:
@@ -276,7 +325,7 @@ def indices(offset: Polynomial) -> list[Index]:
     table = offset.table
     groups: dict[Monomial, dict[Monomial, int]] = {}
     for monomial, coefficient in offset.terms.items():
-        if any(is_varying(table.atoms[n]) for n in monomial):
+        if table.depends[monomial]:
             scale = tuple(n for n in monomial if _is_scale(table.atoms[n]))
             steps = tuple(n for n in monomial if n not in scale)
             groups.setdefault(scale, {})[steps] = coefficient
@@ -331,17 +380,19 @@ def _holds_only(part: Index, use: Use, index: Polynomial) -> bool:
     return low >= 0 and high < use.element
 
 
+@remembered
 def core_of(index: Polynomial) -> Polynomial:
     """The terms of an index that are the same for all threads of a CTA: where its tile starts."""
-    atoms = index.table.atoms
-    kept = {m: c for m, c in index.terms.items() if not any(atoms[n].depends & LANES for n in m)}
+    depends = index.table.depends
+    kept = {m: c for m, c in index.terms.items() if not depends[m] & LANES}
     return Polynomial(index.table, kept)
 
 
 @remembered
 def lanes_of(index: Polynomial) -> Polynomial:
     """The terms of an index that differ between the threads of a CTA."""
-    return index - core_of(index)
+    depends = index.table.depends
+    return Polynomial(index.table, {m: c for m, c in index.terms.items() if depends[m] & LANES})
 
 
 def is_part_of(start: Polynomial, core: Polynomial) -> bool:
@@ -364,6 +415,7 @@ def reduced(poly: Polynomial) -> Polynomial:
     return Polynomial(poly.table, {m: c // unit for m, c in poly.terms.items() if m})
 
 
+@remembered
 def same_rounds(poly: Polynomial) -> Polynomial:
     """The polynomial with the iterations of loops counted alike: two loops that go over one array
     in the same steps have the same index then."""

@@ -106,7 +106,7 @@ class Atom:
 class Polynomial:
     """An immutable polynomial. Equal ones compare and hash equal within one table."""
 
-    __slots__ = ("_hash", "_range", "_text", "table", "terms")
+    __slots__ = ("_derived", "_hash", "_range", "table", "terms")
 
     def __init__(self, table: AtomTable, terms: dict[Monomial, int]) -> None:
         self.table = table
@@ -114,7 +114,15 @@ class Polynomial:
         """Coefficient by monomial, no zero among them; `()` holds the constant."""
         self._hash: int | None = None
         self._range: tuple[int, int] | None = None
-        self._text = ""
+        self._derived: dict[str, Any] | None = None
+
+    @property
+    def derived(self) -> dict[str, Any]:
+        """What functions of this polynomial and its equals gave; see `remembered`."""
+        found = self._derived
+        if found is None:
+            found = self._derived = self.table.derived.setdefault(self, {})
+        return found
 
     @property
     def constant(self) -> int:
@@ -191,10 +199,9 @@ class Polynomial:
     @property
     def depends(self) -> int:
         """By which of `LANES`, `CTAS` and `ROUNDS` it varies."""
-        atoms, found = self.table.atoms, 0
+        depends, found = self.table.depends, 0
         for monomial in self.terms:
-            for number in monomial:
-                found |= atoms[number].depends
+            found |= depends[monomial]
         return found
 
     def coefficient(self, atom: Atom) -> int:
@@ -257,9 +264,7 @@ class Polynomial:
         return self._hash
 
     def __repr__(self) -> str:
-        if not self._text:
-            self._text = self._spelled()
-        return self._text
+        return _spelled(self)
 
     def _spelled(self) -> str:
         if not self.terms:
@@ -281,17 +286,36 @@ class Polynomial:
         return " + ".join(parts).replace("+ -", "- ")
 
 
+class _Depends(dict[Monomial, int]):
+    """By which of `LANES`, `CTAS` and `ROUNDS` monomials vary, found when first asked for."""
+
+    __slots__ = ("_atoms",)
+
+    def __init__(self, atoms: list[Atom]) -> None:
+        super().__init__()
+        self._atoms = atoms
+
+    def __missing__(self, monomial: Monomial) -> int:
+        found = 0
+        for number in monomial:
+            found |= self._atoms[number].depends
+        self[monomial] = found
+        return found
+
+
 class AtomTable:
     """The atoms of one function."""
 
-    __slots__ = ("_known", "_zero", "atoms", "derived", "gaps", "largest", "tops")
+    __slots__ = ("_known", "_zero", "atoms", "depends", "derived", "gaps", "largest", "tops")
 
     def __init__(self) -> None:
         self.atoms: list[Atom] = []
         self.gaps: dict[tuple[Polynomial, Polynomial], int] = {}
         """What `Polynomial.least_above` has found."""
-        self.derived: dict[tuple[str, Polynomial], Any] = {}
+        self.derived: dict[Polynomial, dict[str, Any]] = {}
         """What functions of one polynomial gave; see `remembered`."""
+        self.depends: dict[Monomial, int] = _Depends(self.atoms)
+        """By which of `LANES`, `CTAS` and `ROUNDS` a monomial varies."""
         self.tops: dict[str, int] = {}
         """The highest bit met of each axis of the thread index."""
         self.largest = 0
@@ -326,7 +350,10 @@ class AtomTable:
         self.atoms.clear()
         self._known.clear()
         self.gaps.clear()
+        for found in self.derived.values():
+            found.clear()
         self.derived.clear()
+        self.depends.clear()
         del self._zero
 
     def _inside(self, data: tuple[Any, ...]) -> list[int]:
@@ -388,11 +415,15 @@ def remembered(function: Callable[[Polynomial], R]) -> Callable[[Polynomial], R]
 
     @wraps(function)
     def look_up(poly: Polynomial) -> R:
-        derived = poly.table.derived
-        key = (name, poly)
-        if key not in derived:
-            derived[key] = function(poly)
-        found: R = derived[key]
+        derived = poly._derived
+        if derived is None:
+            derived = poly.derived
+        if name not in derived:
+            derived[name] = function(poly)
+        found: R = derived[name]
         return found
 
     return look_up
+
+
+_spelled: Final = remembered(Polynomial._spelled)

@@ -104,6 +104,10 @@ class Symbolic:
         """The polynomial of an instruction's operand; None for one that is no integer."""
         return self._operand(instr, instr.operands[at], self.of)
 
+    def operand_of(self, instr: Instr, operand: Operand) -> Polynomial | None:
+        """The polynomial of what an instruction reads; None if it is no integer."""
+        return self._operand(instr, operand, self.of)
+
     def address(self, instr: Instr, address: Address) -> Polynomial | None:
         """The polynomial of an address, its symbol included as an atom."""
         base = self._operand(instr, address.base, self.of)
