@@ -16,6 +16,7 @@ from operator import or_
 from typing import NamedTuple
 
 from ptxlint.dataflow.lane_bits import LANE, WARP_BITS
+from ptxlint.dataflow.linear import Echelon
 from ptxlint.dataflow.polynomial import Atom, Polynomial
 from ptxlint.dataflow.uniformity import Uniformity
 from ptxlint.facts import Facts
@@ -243,3 +244,57 @@ def _assembled(pieces: tuple[LaneMap, ...]) -> LaneMap | None:
         basis[at] = at_corner[1 << at] ^ constant
     whole = LaneMap(constant, tuple(basis))
     return whole if all(whole.value(t) == number for t, number in at_corner.items()) else None
+
+
+def pulled(
+    fixed: int, at: int, start: int, images: tuple[int, ...], width: int, read: LaneMap
+) -> LaneMap | None:
+    """The numbers that the sources of data must have had, from those of the threads that got it.
+
+    The threads t with `t & fixed == at` got it from `start`, xored with `images[i]` for each set
+    bit i of t that is not fixed; the source's number has `width` bits. None if no map fits: if
+    threads that got the same have different numbers.
+    """
+    here = read.restrict(fixed, at)
+    if here is None:
+        return None
+    start ^= span_value(images, here.at & ~fixed)
+    if here.fixed != fixed:
+        images = tuple([0 if here.fixed >> i & 1 else e for i, e in enumerate(images)])
+    inverse = _inverse(images, width)
+    if inverse is None or any(span_value(here.basis, same) for same in inverse.same):
+        return None
+    basis = tuple([span_value(here.basis, choice) for choice in inverse.choices])
+    outside = (1 << width) - 1 & ~inverse.free
+    constant = here.constant ^ span_value(basis, start & inverse.free)
+    return LaneMap(constant, basis, outside, start & outside)
+
+
+class _Inverse(NamedTuple):
+    """A linear map of threads backwards: for each single bit of an image the reading bits that
+    make it, the reading bits that change nothing, and the bits of all images."""
+
+    choices: tuple[int, ...]
+    same: tuple[int, ...]
+    free: int
+
+
+@lru_cache(maxsize=4096)
+def _inverse(images: tuple[int, ...], width: int) -> _Inverse | None:
+    """The way back; None if the images are not given by fixing single bits."""
+    echelon = Echelon()
+    same = []
+    for at, image in enumerate(images):
+        rest, choice = echelon.reduce(image, 1 << at)
+        if rest:
+            echelon.add(rest, choice)
+        else:
+            same.append(choice)
+    free = reduce(or_, images, 0)
+    choices = []
+    for at in range(width):
+        rest, choice = echelon.reduce(1 << at & free, 0)
+        if rest:
+            return None
+        choices.append(choice)
+    return _Inverse(tuple(choices), tuple(same), free)

@@ -15,15 +15,19 @@ several threads write the same bytes at one instruction they are taken to write 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache, reduce
-from operator import or_
 from typing import Any, ClassVar, Final, NamedTuple
 
 from ptxlint.cfg.loops import LoopForest, LoopsAnalysis
 from ptxlint.dataflow.lane_bits import Level
-from ptxlint.dataflow.lane_map import LaneMap, assemble, compose, lane_width, span_value
+from ptxlint.dataflow.lane_map import (
+    LaneMap,
+    assemble,
+    compose,
+    lane_width,
+    pulled,
+    span_value,
+)
 from ptxlint.dataflow.lane_words import Condition, LaneWords, State, Word, complement, make
-from ptxlint.dataflow.linear import Echelon
 from ptxlint.dataflow.shared_cells import (
     MAX_SHARED,
     Age,
@@ -115,56 +119,13 @@ class Passage(NamedTuple):
 
         None if no map fits: if threads that read the same have different numbers.
         """
-        here = loaded.restrict(self.fixed, self.at)
-        if here is None:
-            return None
-        start = self.start ^ span_value(self.images, here.at & ~self.fixed)
-        images = self.images
-        if here.fixed != self.fixed:
-            images = tuple([0 if here.fixed >> i & 1 else e for i, e in enumerate(images)])
-        inverse = _inverse(images, self.width)
-        if inverse is None or any(span_value(here.basis, same) for same in inverse.same):
-            return None
-        basis = tuple([span_value(here.basis, choice) for choice in inverse.choices])
-        fixed = (1 << self.width) - 1 & ~inverse.free
-        constant = here.constant ^ span_value(basis, start & inverse.free)
-        return LaneMap(constant, basis, fixed, start & fixed)
+        return pulled(self.fixed, self.at, self.start, self.images, self.width, loaded)
 
     def source(self, thread: int) -> int | None:
         """The thread whose data a reading thread gets; None if it gets them in another way."""
         if thread & self.fixed != self.at:
             return None
         return self.start ^ span_value(self.images, thread)
-
-
-class _Inverse(NamedTuple):
-    """A linear map of threads backwards: for each single bit of an image the reading bits that
-    make it, the reading bits that change nothing, and the bits of all images."""
-
-    choices: tuple[int, ...]
-    same: tuple[int, ...]
-    free: int
-
-
-@lru_cache(maxsize=4096)
-def _inverse(images: tuple[int, ...], width: int) -> _Inverse | None:
-    """The way back; None if the images are not given by fixing single bits."""
-    echelon = Echelon()
-    same = []
-    for at, image in enumerate(images):
-        rest, choice = echelon.reduce(image, 1 << at)
-        if rest:
-            echelon.add(rest, choice)
-        else:
-            same.append(choice)
-    free = reduce(or_, images, 0)
-    choices = []
-    for at in range(width):
-        rest, choice = echelon.reduce(1 << at & free, 0)
-        if rest:
-            return None
-        choices.append(choice)
-    return _Inverse(tuple(choices), tuple(same), free)
 
 
 class Movement:
