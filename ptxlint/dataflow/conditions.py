@@ -133,6 +133,12 @@ class Conditions:
             found = self._moved[key] = self._like(condition, condition.rest, to)
         return found
 
+    def raised(self, condition: Condition, by: Polynomial, to: LaneMap) -> Condition:
+        """A condition in terms of other threads, its element's number raised by what no lane has a
+        part in."""
+        assert condition.rest is not None
+        return self._like(condition, condition.rest + by, to)
+
     def _like(self, condition: Condition, rest: Polynomial, to: LaneMap) -> Condition:
         return self._with(
             rest, to, condition.steps, condition.store, condition.origin, condition.rounds

@@ -7,11 +7,12 @@ one round of a loop may be read in a later one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple
 
 from ptxlint.dataflow.conditions import Condition, Conditions
 from ptxlint.dataflow.fragments import Fragments, elements_of, fragments_of
+from ptxlint.dataflow.lane_hops import LaneHop, LaneHops
 from ptxlint.dataflow.lane_map import LaneMap, compose
 from ptxlint.dataflow.reductions import Reductions
 from ptxlint.dataflow.rounds import Rounds
@@ -33,6 +34,7 @@ from ptxlint.ir.types import BITS
 _ANOTHER_LAYOUT: Final = "the padding passes through shared memory in another layout"
 _NO_MAP: Final = f"{_ANOTHER_LAYOUT}: which lanes it is in is not linear in the thread's number"
 _IN_PART: Final = f"{_ANOTHER_LAYOUT}: it is known for some of the threads alone that are read from"
+_ANOTHER_LANE: Final = "`shfl` moves the padding to lanes that are not known"
 
 
 class Source(NamedTuple):
@@ -141,6 +143,7 @@ class Movements:
         """Tells if what a passage starts from is 0 under a condition."""
         self._instrs = facts.function.instrs
         self._provenance: SharedProvenance = facts.get(SharedProvenanceAnalysis)
+        self._hops = LaneHops(facts, reductions.recognised | reductions.members.keys())
         self._ahead: dict[tuple[Any, ...], Condition | bool | None] = {}
         self._back: dict[tuple[Any, ...], tuple[bool, Condition | None]] = {}
         self._headers: dict[int, tuple[int, ...]] = {}
@@ -486,6 +489,41 @@ class Movements:
             return True, self._conditions.as_stored(condition, found)
         moved = self._conditions.moved(condition, found)
         return self._stored_earlier(moved, load, passage)
+
+    # Lanes ------------------------------------------------------------------------------------
+    def hops(self, value: int) -> tuple[LaneHop, ...]:
+        """How a register came from other lanes, if `shfl` brought it and combines nothing."""
+        return self._hops.of(value)
+
+    def hopped(self, hop: LaneHop, condition: Condition) -> list[Condition]:
+        """What the condition of an element in another lane is for who gets it; none for others."""
+        conditions = self._conditions
+        if condition.lost or not condition.bits:
+            return [condition]
+        here = condition.map
+        factor = None if here is None else hop.shift_factor(here)
+        pieces = None if here is None else hop.push(here)
+        if pieces is None or factor is None or (factor and condition.store >= 0):
+            return [conditions.lost(_ANOTHER_LANE)]
+        if hop.shift is not None and factor:
+            raised = hop.shift.number * factor
+            return [conditions.raised(condition, raised, piece) for piece in pieces]
+        return [conditions.moved(condition, piece) for piece in pieces]
+
+    def before_hop(
+        self, hop: LaneHop, condition: Condition, known: Iterable[Condition]
+    ) -> tuple[bool, Condition | None]:
+        """Whether a condition is about some thread that gets its element this way, and what it is
+        for who had it; None if that is not known. `known` are conditions that it may be."""
+        to = condition.map
+        if to is not None and (hop.at ^ to.at) & hop.fixed & to.fixed:
+            return False, None
+        if condition.lost or not condition.bits:
+            return True, None if condition.lost else condition
+        before = None if to is None else hop.pull(to)
+        if before is not None:
+            return True, self._conditions.moved(condition, before)
+        return True, next((c for c in known if condition in self.hopped(hop, c)), None)
 
     # Time -------------------------------------------------------------------------------------
     def _around(self, instr: Instr) -> tuple[int, ...]:

@@ -25,6 +25,7 @@ from ptxlint.dataflow.fragments import (
 )
 from ptxlint.dataflow.joins import Joins
 from ptxlint.dataflow.lane_bits import LANE
+from ptxlint.dataflow.lane_hops import LaneHop
 from ptxlint.dataflow.lane_map import LaneMap
 from ptxlint.dataflow.movements import Movements
 from ptxlint.dataflow.reductions import WHOLE, Leaf, Node, Reduction, Reductions
@@ -40,6 +41,7 @@ CONTRACTIONS: Final = frozenset({"mma", "wgmma", "tcgen05", "wmma"})
 _PASSES: Final = 24
 """So often all instructions are looked at before what loops carry is given up."""
 _PACKED: Final = frozenset({"f16x2", "bf16x2", "f32x2"})
+_WHOLE_WIDTH: Final = 32
 _ENDS: Final = frozenset({"st", "stmatrix", "red", "bra", "call", "bar", "barrier"})
 _IN_MEMORY: Final = "the layout of a factor in shared memory is not known"
 _IN_PART: Final = "only a part of an axis is combined"
@@ -284,6 +286,8 @@ class Marks:
             else:
                 member = self._reductions.members.get(instr.index)
                 for at, value in enumerate(defs):
+                    if self._has_hopped(value):
+                        continue
                     marks = self._elementwise(instr, at, data)
                     if member is not None and ssa.register[value].type == "pred":
                         # What a reduction decides by comparing is part of it.
@@ -445,11 +449,46 @@ class Marks:
             marks = self._operand(instr, instr.operands[1])
             self._written(value, self._combined(self._reductions.all[member], instr, value, marks))
             return
+        if self._has_hopped(value):
+            return
         low, high = self._operand(instr, instr.operands[1])
         lanes = moved_lanes(instr)
         self._written(
             value, (self._shuffled(instr, low, lanes), self._shuffled(instr, high, lanes))
         )
+
+    def _has_hopped(self, value: int) -> bool:
+        """Put the marks of elements of other lanes on a value that `shfl` and `selp` move them to;
+        False if it is no such value."""
+        hops = self._movements.hops(value)
+        if not hops:
+            return False
+        narrow = self._width(value) < _WHOLE_WIDTH
+        halves: list[dict[int, dict[int, Condition]]] = [{}, {}]
+        for hop in hops:
+            low, high = self._get(hop.value)
+            if self._width(hop.value) < _WHOLE_WIDTH:
+                low, high = low | high, 0
+            for half, bits in enumerate((low, 0 if narrow else high)):
+                for load, conditions in self._hopped(hop, bits).items():
+                    halves[half].setdefault(load, {}).update(conditions)
+        first, second = (self._summed_up(half) for half in halves)
+        self._written(value, (first, first if narrow else second))
+        return True
+
+    def _width(self, value: int) -> int:
+        return BITS.get(self._ssa.register[value].type, _WHOLE_WIDTH)
+
+    def _hopped(self, hop: LaneHop, bits: int) -> dict[int, dict[int, Condition]]:
+        """By load and number the conditions of what comes from other lanes one way."""
+        key = hop[1:], bits
+        found = self._passed.get(key)
+        if found is None:
+            found = self._passed[key] = {}
+            for mark in self.each(bits):
+                for condition in self._movements.hopped(hop, mark.condition):
+                    found.setdefault(mark.load, {})[condition.number] = condition
+        return found
 
     def _shuffled(self, instr: Instr, bits: int, lanes: int) -> int:
         """The marks that stay true of what comes from another lane."""
@@ -636,6 +675,10 @@ class Marks:
                 passed = self._passed[key] = self._pass(instr, passage, key[1])
             for load, conditions in passed.items():
                 found.setdefault(load, {}).update(conditions)
+        return self._summed_up(found)
+
+    def _summed_up(self, found: dict[int, dict[int, Condition]]) -> int:
+        """Marks of the conditions of each load, in fewer ones where that is possible."""
         out = 0
         for load, conditions in found.items():
             together = tuple(conditions)

@@ -76,7 +76,7 @@ class Mover:
 
     def needs(self, instr: Instr, value: int) -> tuple[int, ...]:
         """The values that `read` asks the same evaluator for."""
-        if instr.opcode not in _CONTRACTIONS:
+        if self.is_moved(value) or instr.opcode not in _CONTRACTIONS:
             return ()
         return tuple(
             found
@@ -93,6 +93,8 @@ class Mover:
 
     def read(self, evaluator: Evaluator, instr: Instr, value: int) -> Found | None:
         """What an instruction brings from other threads; None if this is not known."""
+        if self._movements.hops(value):
+            return self._hopped(evaluator, value)
         if instr.opcode in _CONTRACTIONS:
             return self._product(evaluator, instr, value)
         if instr.opcode == "ldmatrix" or instr.shape.space == "shared":
@@ -111,6 +113,32 @@ class Mover:
             return target.of(value)
         finally:
             self._pending.discard(key)
+
+    # Lanes ------------------------------------------------------------------------------------
+    def is_moved(self, value: int) -> bool:
+        """True for what `shfl` and `selp` bring from known lanes, and combine with nothing."""
+        return bool(self._movements.hops(value))
+
+    def _hopped(self, evaluator: Evaluator, value: int) -> Found:
+        marks, condition = self.marks, evaluator.condition
+        out = []
+        for hop in self._movements.hops(value):
+            before = None
+            if condition is not None:
+                known = () if marks is None else marks.each(marks.of(hop.value))
+                comes, before = self._movements.before_hop(
+                    hop, condition, [mark.condition for mark in known]
+                )
+                if not comes:
+                    continue
+            found = self.ask(evaluator, before, hop.value)
+            widths = [BITS.get(self._ssa.register[v].type, 32) for v in (hop.value, value)]
+            if widths[0] < widths[1]:
+                found = paired(found, Found(0, 0))
+            elif widths[0] > widths[1]:
+                found = half_of(found, 0, widths[0])
+            out.append(found)
+        return _either(out)
 
     # Shared memory ----------------------------------------------------------------------------
     def _loaded(self, evaluator: Evaluator, instr: Instr, value: int) -> Found | None:

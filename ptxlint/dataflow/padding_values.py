@@ -328,6 +328,8 @@ class Dependences:
         return base & found
 
 
+_HOPPING: Final = frozenset({"shfl", "selp", "cvt", "mov"})
+"""What may hand on a register of another lane as it is."""
 _PURE: Final = frozenset({"mov", "add", "sub", "mul", "fma", "max", "min", "div", "rcp", "cvt"})
 
 
@@ -434,6 +436,9 @@ class Moves(Protocol):
 
     def is_marked(self, value: int, condition: Condition) -> bool:
         """True if the padding that a condition is about may show in a value."""
+
+    def is_moved(self, value: int) -> bool:
+        """True for what comes from known lanes, and is combined with nothing."""
 
 
 class Session:
@@ -666,7 +671,7 @@ class Evaluator:
             return ()
         instr = self._instrs[ssa.instr[value]]
         if self._is_source(instr, value):
-            if instr.opcode == "shfl" or self._moves is None:
+            if self._moves is None or (instr.opcode == "shfl" and not self._is_moved(value)):
                 return self._brought(instr)
             return self._moves.needs(instr, value)
         if instr.opcode == "selp":
@@ -762,12 +767,17 @@ class Evaluator:
         opcode = instr.opcode
         if opcode in ("ld", "ldu", "redux", "ldmatrix", "atom", "call") or opcode in _CONTRACTIONS:
             return True
+        if opcode in _HOPPING and self._is_moved(value):
+            return True
         if opcode == "shfl":
             return bool(moved_lanes(instr) & (self.hypothesis.bits or ANY_INDEX))
         if self.is_uniform(value):
             uses = self.ssa.use_values[instr.index]
             return not all(self.is_uniform(v) for v in uses)
         return False
+
+    def _is_moved(self, value: int) -> bool:
+        return self._moves is not None and self._moves.is_moved(value)
 
     # Values -----------------------------------------------------------------------------------
     def _evaluate(self, value: int) -> Found:
