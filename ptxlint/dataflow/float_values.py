@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 from ptxlint.cfg.dominance import PostDominatorsAnalysis
 from ptxlint.dataflow import floats
@@ -43,11 +43,11 @@ from ptxlint.dataflow.shared_provenance import (
     SharedProvenance,
     SharedProvenanceAnalysis,
 )
-from ptxlint.dataflow.ssa_values import MERGE, PHI, RESULT
+from ptxlint.dataflow.ssa_values import MERGE, PHI, RESULT, UNDEFINED
 from ptxlint.dataflow.uniformity import UniformityAnalysis
 from ptxlint.dataflow.value_flow import ValueFlow, ValueFlowAnalysis
-from ptxlint.facts import Budget, Facts
-from ptxlint.ir.instruction import Instr
+from ptxlint.facts import Analysis, Budget, Facts
+from ptxlint.ir.instruction import Instr, Shape
 from ptxlint.ir.opcodes import memory_of
 from ptxlint.ir.operand import Address, Immediate, Negated, Operand, Register, Vector
 from ptxlint.ir.pattern import fold
@@ -55,6 +55,8 @@ from ptxlint.ir.types import BITS
 
 _SWEEPS: Final = 24
 _WIDEN_AFTER: Final = 3
+_MOST_PARTINGS: Final = 6
+"""How often what loops carry is parted before each is a group of its own."""
 _TENSOR: Final = frozenset({"mma", "wgmma", "wmma", "tcgen05"})
 _LOADS: Final = frozenset({"ld", "ldu", "ldmatrix"})
 _ACCESSES: Final = frozenset({"ld", "st", "cp", "atom", "red"})
@@ -103,22 +105,27 @@ def _as_whole(parts: list[list[Node]]) -> tuple[list[Node], ...]:
 
 
 class Turn(NamedTuple):
-    """A value to work out: joined over rounds, or decided by its inputs alone, or neither.
+    """A value to work out, and the others of its group.
 
-    `plan` is there for plain arithmetic.
+    It is joined over rounds, or decided by its inputs alone, or neither. `inputs` are the first
+    ones of their groups. `plan` is there for plain arithmetic.
     """
 
     value: int
+    others: tuple[int, ...]
     joins: bool
     local: bool
     inputs: tuple[int, ...]
     plan: Plan | None
 
 
-class FloatSlice:
-    """What some targets are made of, in the order of evaluation: the same for all scenarios."""
+class FloatSources:
+    """What values are made of, and how control goes, as far as numbers decide it.
 
-    def __init__(self, facts: Facts, targets: Iterable[int]) -> None:
+    The same for all slices of a function; found when it is first asked for.
+    """
+
+    def __init__(self, facts: Facts) -> None:
         self.facts = facts
         self.guards = facts.get(GuardsAnalysis)
         self.reductions = facts.get(ReductionsAnalysis)
@@ -135,10 +142,18 @@ class FloatSlice:
         half; empty if that is not known."""
         self.skips = self._skipping_edges()
         self.branches = self._deciding_branches()
-        self.order = self._in_order(targets)
-        self.program: list[Turn] = []
-        """How the values are worked out, in order; made when it is needed first."""
         self.tails = self._access_guards()
+        self._heads: dict[int, object] = {}
+        self._outcomes: dict[int, tuple[int | None, int | None]] = {}
+        self._constants: dict[Shape, tuple[int, ...]] = {}
+
+    def inputs(self, value: int) -> tuple[int, ...]:
+        """The resolved values that a resolved value is computed from."""
+        found = self.inputs_of.get(value)
+        if found is None:
+            resolve = self.ssa.resolve
+            found = self.inputs_of[value] = tuple(resolve(v) for v in self._inputs(value))
+        return found
 
     def _skipping_edges(self) -> set[tuple[int, int]]:
         """The edges around a loop that are taken when it has no round at all."""
@@ -248,27 +263,6 @@ class FloatSlice:
         """True for a load of shared memory of which it is not known what was stored there."""
         return value in self.handed and not self.handed[value]
 
-    def _in_order(self, targets: Iterable[int]) -> list[int]:
-        """What the targets are made of, in reverse postorder of the blocks."""
-        ssa = self.ssa
-        work = [ssa.resolve(v) for v in targets]
-        work += [ssa.resolve(predicate) for predicate, _ in self.branches.values()]
-        seen: set[int] = set()
-        shares = False
-        while work:
-            value = work.pop()
-            if value in seen:
-                continue
-            seen.add(value)
-            inputs = tuple(ssa.resolve(v) for v in self._inputs(value))
-            self.inputs_of[value] = inputs
-            work += [v for v in inputs if v not in seen]
-            if self.reads_anything(value) and not shares:
-                shares = True
-                work += self.stores
-        position = ssa.cfg.position
-        return sorted(seen, key=lambda v: (position[ssa.block_of(v)], ssa.instr[v], v))
-
     def _inputs(self, value: int) -> Iterable[int]:
         """The values that this one is computed from, those of a predicate included."""
         ssa = self.ssa
@@ -314,6 +308,251 @@ class FloatSlice:
                 found |= self.guards.own(instr) or ALWAYS
         return frozenset(found)
 
+    def joins(self, value: int) -> bool:
+        """True for values that are joined over rounds: phis of loops, loads of shared memory."""
+        kind = self.ssa.kind[value]
+        if kind == PHI:
+            block = self.ssa.phi_block[value]
+            position = self.ssa.cfg.position
+            return any(
+                p >= 0 and position[p] >= position[block] for p in self.ssa.phi_sources(block)
+            )
+        instr = self.reductions.definition(value)
+        return instr is not None and self.is_shared_load(instr)
+
+    # Values that are computed alike --------------------------------------------------------------
+    def head(self, value: int) -> object:
+        """All that a value depends on besides its inputs: two values with the same head whose
+        inputs hold the same words hold the same word."""
+        found = self._heads.get(value)
+        if found is None:
+            found = self._heads[value] = self._head(value)
+        return found
+
+    def _head(self, value: int) -> object:
+        ssa = self.ssa
+        kind, register = ssa.kind[value], ssa.register[value]
+        if kind == PHI:
+            return PHI, ssa.phi_block[value], BITS.get(register.type)
+        if kind == MERGE:
+            predicate, *arms = ssa.operands[value]
+            read = self._compared_arms(predicate, arms)
+            if ssa.kind[ssa.resolve(ssa.old(value))] != UNDEFINED:
+                return MERGE, BITS.get(register.type), read
+            # Where it is not written nothing is: the other arm is all there is.
+            inputs, written = self.inputs(value), ssa.resolve(ssa.written(value))
+            return (MERGE, inputs.index(written)) if written in inputs else value
+        if kind != RESULT:
+            return kind
+        instr = self._instrs[ssa.instr[value]]
+        opcode, shape = instr.opcode, instr.shape
+        if register.type == "pred":
+            if opcode == "setp" and not self.inputs(value) and shape.type not in FORMATS:
+                # A comparison of indices and sizes is as good as another with the same outcome.
+                return "outcome", self.outcomes(value)
+            return self._of_operands(value, instr), self.outcomes(value)
+        if self.is_shared_load(instr):
+            handed = self.handed.get(value, ())
+            parts = tuple(tuple(node.part for node in nodes) for nodes in handed)
+            return "shared", BITS.get(register.type), parts
+        if opcode in _LOADS:
+            return "load", shape.space, shape.type
+        if opcode in _TENSOR:
+            return "product"
+        if opcode in ("atom", "call") or any(isinstance(o, Address) for o in instr.operands):
+            return value
+        if (
+            opcode == "cvt"
+            and shape.types[:1]
+            and shape.types[0] in FORMATS
+            and shape.type[0] in "su"
+        ):
+            # What it is depends on the bounds of the integer.
+            return value
+        if opcode == "selp":
+            *arms, predicate = ssa.use_values[instr.index][1 if shape.guard else 0 :] or (-1,)
+            is_read = predicate >= 0 and ssa.register[predicate].type == "pred"
+            read = self._compared_arms(predicate, arms) if is_read else ()
+            return BITS.get(register.type), read, self._of_operands(value, instr)
+        return self._of_operands(value, instr)
+
+    def outcomes(self, predicate: int) -> tuple[int | None, int | None]:
+        """What a predicate is by its comparisons of integers, 1 or 0 or not known: in any launch,
+        and where all sizes are large."""
+        found = self._outcomes.get(predicate)
+        if found is None:
+            found = self._outcomes[predicate] = self._outcome(predicate)
+        return found
+
+    def _outcome(self, predicate: int) -> tuple[int | None, int | None]:
+        full: int | None = None
+        for truth in (True, False):
+            needed = self.guards.of_predicate(predicate, truth)
+            if needed is None:
+                known = int(not truth)
+                return known, known if full is None else full
+            if not needed:
+                return int(truth), int(truth) if full is None else full
+            if full is None and needed <= self.tails and _holds_for_large_sizes(needed):
+                full = int(truth)
+        return None, full
+
+    def _of_operands(self, value: int, instr: Instr) -> object:
+        """The instruction without its registers, and whether it reads one value twice."""
+        shape = instr.shape
+        slots = self._constants.get(shape)
+        if slots is None:
+            slots = tuple(i for i, a in enumerate(instr.args) if type(a) is not Register)
+            self._constants[shape] = slots
+        inputs = self.inputs(value)
+        same = len(inputs) > 1 and inputs[0] == inputs[1]
+        return shape, self.ssa.result[value], same, tuple(instr.args[i] for i in slots)
+
+    def _compared_arms(self, predicate: int, arms: Iterable[int]) -> object:
+        """Which arms of a selection its predicate compares, and at which operand."""
+        ssa = self.ssa
+        root, same = ssa.root(ssa.resolve(predicate))
+        instr = self.reductions.definition(root)
+        if instr is None or instr.opcode != "setp" or instr.shape.type not in FORMATS:
+            return same
+        read = tuple(ssa.resolve(v) for v in ssa.use_values[instr.index])
+        return same, tuple(tuple(ssa.resolve(arm) == v for v in read) for arm in arms)
+
+
+class FloatSourcesAnalysis(Analysis[FloatSources]):
+    """What numbers are made of."""
+
+    name: ClassVar[str] = "float-sources"
+    requires: ClassVar[tuple[type[Analysis[Any]], ...]] = (
+        GuardsAnalysis,
+        ReductionsAnalysis,
+        ValueFlowAnalysis,
+        PostDominatorsAnalysis,
+        SharedProvenanceAnalysis,
+    )
+
+    def run(self, facts: Facts) -> FloatSources:
+        """Find what controls numbers; the rest is found when asked for."""
+        return FloatSources(facts)
+
+
+class FloatSlice:
+    """What some targets are made of, in the order of evaluation: the same for all scenarios."""
+
+    def __init__(self, facts: Facts, targets: Iterable[int]) -> None:
+        self.facts = facts
+        self.sources: FloatSources = facts.get(FloatSourcesAnalysis)
+        self.reductions = self.sources.reductions
+        self.guards = self.sources.guards
+        self.flow = self.sources.flow
+        self.loops = self.sources.loops
+        self.ssa = self.sources.ssa
+        self.branches = self.sources.branches
+        self.shares = False
+        """True if something reads shared memory of which it is not known what was stored."""
+        self.order = self._in_order(targets)
+        self._plain: list[Turn] = []
+        self._turns: dict[int, Turn] = {}
+
+    def _in_order(self, targets: Iterable[int]) -> list[int]:
+        """What the targets are made of, in reverse postorder of the blocks."""
+        ssa, sources = self.ssa, self.sources
+        work = [ssa.resolve(v) for v in targets]
+        work += [ssa.resolve(predicate) for predicate, _ in self.branches.values()]
+        seen: set[int] = set()
+        while work:
+            value = work.pop()
+            if value in seen:
+                continue
+            seen.add(value)
+            work += [v for v in sources.inputs(value) if v not in seen]
+            if not self.shares and sources.reads_anything(value):
+                self.shares = True
+                work += sources.stores
+        position, block_of, instr = ssa.cfg.position, ssa.block_of, ssa.instr
+        return sorted(seen, key=lambda v: (position[block_of(v)], instr[v], v))
+
+    def program(self, told: Mapping[int, object]) -> list[Turn]:
+        """How the values are worked out, in order: one of each group.
+
+        `told` is what a scenario says of single values, which no other way of telling them has.
+        """
+        if told:
+            return self._program(self._grouped(told))
+        if not self._plain:
+            self._plain = self._program(self._grouped(told))
+        return self._plain
+
+    def _program(self, first: dict[int, int]) -> list[Turn]:
+        inputs_of = self.sources.inputs_of
+        groups: dict[int, list[int]] = {}
+        for value in self.order:
+            groups.setdefault(first[value], []).append(value)
+        return [
+            self._turn(v, tuple(group[1:]), tuple({first[i] for i in inputs_of[v]}))
+            for v, group in groups.items()
+        ]
+
+    def _turn(self, value: int, others: tuple[int, ...], inputs: tuple[int, ...]) -> Turn:
+        known = self._turns.get(value)
+        if known is None:
+            instr = self.reductions.definition(value)
+            joins = self.sources.joins(value)
+            local = not joins and instr is not None and instr.opcode != "selp"
+            plan = self._plan(instr) if instr is not None and local else None
+            known = self._turns[value] = Turn(value, (), joins, local, (), plan)
+        return known._replace(others=others, inputs=inputs)
+
+    def _plan(self, instr: Instr) -> Plan | None:
+        """How an instruction is worked out if it is plain arithmetic on registers and constants."""
+        if not is_arithmetic(instr):
+            return None
+        read = self.reductions.read
+        operands: list[int | Found] = []
+        for operand in instr.operands[1:]:
+            value = read(instr, operand)
+            if value is not None:
+                operands.append(value)
+            elif isinstance(operand, Immediate):
+                operands.append(Found(_Arithmetic(self).operand(instr, operand), 0))
+            else:
+                return None
+        same = len(operands) > 1 and operands[0] == operands[1] and isinstance(operands[0], int)
+        return Plan(instr, FORMATS[instr.shape.type], tuple(operands), same)
+
+    def _grouped(self, told: Mapping[int, object]) -> dict[int, int]:
+        """By value the first one that holds the same word.
+
+        Values of one head whose inputs are in the same groups are a group: unrolled code computes
+        the same for each of many registers. What loops carry is taken to be of one group until the
+        inputs from later rounds are not.
+        """
+        parted = told
+        for _ in range(_MOST_PARTINGS):
+            first, early = self._numbered(parted)
+            groups: dict[int, set[object]] = {}
+            ends = {v: tuple(first[i] for i in self.sources.inputs_of[v]) for v in early}
+            for value, end in ends.items():
+                groups.setdefault(first[value], set()).add(end)
+            if all(len(ends_of) == 1 for ends_of in groups.values()):
+                return first
+            parted = {**told, **{v: (first[v], end) for v, end in ends.items()}}
+        return self._numbered({**told, **{value: (value,) for value in early}})[0]
+
+    def _numbered(self, parted: Mapping[int, object]) -> tuple[dict[int, int], list[int]]:
+        """The groups, and the values that have an input which comes after them."""
+        first: dict[int, int] = {}
+        early: list[int] = []
+        known: dict[object, int] = {}
+        inputs_of, head = self.sources.inputs_of, self.sources.head
+        for value in self.order:
+            inputs = tuple(first.get(v, -1) for v in inputs_of[value])
+            if -1 in inputs:
+                early.append(value)
+            key = (head(value), inputs, parted.get(value))
+            first[value] = known.setdefault(key, value)
+        return first, early
+
 
 class _Arithmetic(Evaluator):
     """What instructions make of words, which are handed in."""
@@ -356,7 +595,9 @@ class FloatValues:
         self._data = scenario.data
         self._instructions = part.facts.function.instrs
         self._roots = {ssa.root(p)[0]: t == ssa.root(p)[1] for p, t in scenario.truths.items()}
-        self._anything: Word | None = self._data if part.is_fed_from_outside else None
+        self._sources = part.sources
+        self._stores = part.sources.stores if part.shares else []
+        self._anything: Word | None = self._data if part.sources.is_fed_from_outside else None
         self.settled = self._run()
         """False if the values did not come to a fixpoint; then nothing may be concluded."""
 
@@ -383,9 +624,9 @@ class FloatValues:
     def inputs(self, value: int) -> tuple[int, ...]:
         """The values that a value is computed from, resolved."""
         value = self.ssa.resolve(value)
-        if self.part.reads_anything(value):
-            return tuple(self.part.stores)
-        return self.part.inputs_of.get(value, ())
+        if self._sources.reads_anything(value):
+            return tuple(self._sources.stores)
+        return self._sources.inputs_of.get(value, ())
 
     def live_blocks(self) -> set[int]:
         """The blocks that some thread enters."""
@@ -412,14 +653,13 @@ class FloatValues:
     # Order and fixpoint -----------------------------------------------------------------------
     def _run(self) -> bool:
         """Sweep over the values until none changes; False if that takes too long."""
-        if not self.part.program:
-            self.part.program = [self._turn(value) for value in self.part.order]
+        program = self.part.program(self._told())
         words = self._words
         moved: dict[int, int] = {}
         """The last sweep in which a value changed."""
         for sweep in range(_SWEEPS):
             changed = False
-            for value, joins, local, inputs, plan in self.part.program:
+            for value, others, joins, local, inputs, plan in program:
                 before = words.get(value)
                 # What was worked out, of what has not changed since, stands.
                 stands = local and before is not None
@@ -435,6 +675,8 @@ class FloatValues:
                     found = Found(word, 0)
                 if before is None or before.word != found.word:
                     words[value] = found
+                    for other in others:
+                        words[other] = found
                     moved[value] = sweep
                     changed = True
             self._anything = self._share()
@@ -442,12 +684,17 @@ class FloatValues:
                 return True
         return False
 
-    def _turn(self, value: int) -> Turn:
-        instr = self.part.reductions.definition(value)
-        joins = self._joins(value)
-        local = not joins and self._is_local(value)
-        plan = self._plan(instr) if instr is not None and local else None
-        return Turn(value, joins, local, self.part.inputs_of[value], plan)
+    def _told(self) -> dict[int, object]:
+        """What the scenario says of single values."""
+        told: dict[int, object] = dict(self.scenario.starts)
+        if self._roots:
+            ssa = self.ssa
+            for value in self.part.order:
+                if ssa.register[value].type == "pred":
+                    root, same = ssa.root(value)
+                    if root in self._roots:
+                        told[value] = self._roots[root] == same
+        return told
 
     def _planned(self, plan: Plan) -> Found | None:
         """What plain arithmetic gives; None while an operand is not known."""
@@ -460,23 +707,6 @@ class FloatValues:
             words.append(found.word)  # type: ignore[union-attr]
         return Found(computed(plan.instr, plan.form, words, plan.same, False), 0)
 
-    def _is_local(self, value: int) -> bool:
-        """True for what its inputs alone decide; a selection also looks at what is compared."""
-        instr = self.part.reductions.definition(value)
-        return instr is not None and instr.opcode != "selp"
-
-    def _joins(self, value: int) -> bool:
-        """True for values that are joined over rounds: phis of loops, loads of shared memory."""
-        kind = self.ssa.kind[value]
-        if kind == PHI:
-            block = self.ssa.phi_block[value]
-            position = self.ssa.cfg.position
-            return any(
-                p >= 0 and position[p] >= position[block] for p in self.ssa.phi_sources(block)
-            )
-        instr = self.part.reductions.definition(value)
-        return instr is not None and self.part.is_shared_load(instr)
-
     def _step(self, value: int) -> Found | None:
         """The word of a value from what is known now; None while that is too little."""
         ssa, words = self.ssa, self._words
@@ -488,11 +718,11 @@ class FloatValues:
         if kind != RESULT:
             return Found(UNKNOWN, 0)
         instr = self._instructions[ssa.instr[value]]
-        if self.part.is_shared_load(instr):
+        if self._sources.is_shared_load(instr):
             return self._of_shared(value, instr)
         if instr.opcode == "selp":
             return self._of_selection(value, instr)
-        if any(v not in words for v in self.part.inputs_of[value]):
+        if any(v not in words for v in self._sources.inputs_of[value]):
             return None
         return self._of_result(value, instr)
 
@@ -505,7 +735,7 @@ class FloatValues:
         word: Word | None = start
         for source, operand in zip(ssa.phi_sources(block), ssa.operands[phi], strict=True):
             inside = loop is not None and source >= 0 and self.part.loops.contains(loop, source)
-            if (source, block) in self.part.skips or (start is not None and not inside):
+            if (source, block) in self._sources.skips or (start is not None and not inside):
                 continue
             if source >= 0 and self._is_dead(source, block):
                 continue
@@ -592,7 +822,7 @@ class FloatValues:
 
     def _of_shared(self, value: int, instr: Instr) -> Found | None:
         """What was stored before the barrier before a load; else all that is ever stored."""
-        handed = self.part.handed.get(value, ())
+        handed = self._sources.handed.get(value, ())
         if len(handed) == 1:
             word = self._of_nodes(value, handed[0])
             return None if word is None else Found(word, 0)
@@ -612,10 +842,13 @@ class FloatValues:
 
     def _share(self) -> Word | None:
         """Whatever shared memory may hold, as far as it is known by now."""
-        word: Word | None = self._data if self.part.is_fed_from_outside else None
-        for stored in self.part.stores:
+        word: Word | None = self._data if self._sources.is_fed_from_outside else None
+        seen: set[int] = set()
+        for stored in self._stores:
             known = self._words.get(stored)
-            if known is not None:
+            # A group holds one and the same.
+            if known is not None and id(known) not in seen:
+                seen.add(id(known))
                 word = known.word if word is None else _joined(word, known.word)
         return word
 
@@ -641,23 +874,6 @@ class FloatValues:
                 return Found(self._from_index(instr, FORMATS[to]), 0)
         return Found(self._arithmetic.result(instr, value), 0)
 
-    def _plan(self, instr: Instr) -> Plan | None:
-        """How an instruction is worked out if it is plain arithmetic on registers and constants."""
-        if not is_arithmetic(instr):
-            return None
-        read = self.part.reductions.read
-        operands: list[int | Found] = []
-        for operand in instr.operands[1:]:
-            value = read(instr, operand)
-            if value is not None:
-                operands.append(value)
-            elif isinstance(operand, Immediate):
-                operands.append(Found(self._arithmetic.operand(instr, operand), 0))
-            else:
-                return None
-        same = len(operands) > 1 and operands[0] == operands[1] and isinstance(operands[0], int)
-        return Plan(instr, FORMATS[instr.shape.type], tuple(operands), same)
-
     def _combined_lanes(self, instr: Instr) -> Word:
         """The largest or least number of a warp; what combines integers is not followed."""
         form = FORMATS.get(instr.shape.type)
@@ -679,7 +895,7 @@ class FloatValues:
 
     def _product_word(self, value: int) -> Word:
         """A tensor-core product of finite factors: NaN in the accumulator stays."""
-        for added in self.part.inputs_of[value]:
+        for added in self._sources.inputs_of[value]:
             word = self._words[added].word
             if isinstance(word, Unknown):
                 return UNKNOWN
@@ -726,14 +942,8 @@ class FloatValues:
             found = self._combined(instr)
             if found is not None:
                 return int(found)
-        for truth in (True, False):
-            needed = self.part.guards.of_predicate(value, truth)
-            if needed is None:
-                return int(not truth)
-            full = self.scenario.full and needed <= self.part.tails
-            if not needed or (full and _holds_for_large_sizes(needed)):
-                return int(truth)
-        return UNKNOWN
+        known = self._sources.outcomes(value)[self.scenario.full]
+        return UNKNOWN if known is None else known
 
     def _compared(self, instr: Instr) -> bool | None:
         if len(instr.operands) != 3:
@@ -746,7 +956,7 @@ class FloatValues:
 
     def _compared_bits(self, instr: Instr) -> bool | None:
         """A comparison of a number's bits with a constant, as libraries tell NaN and infinities."""
-        compared = self.part.compared_bits(instr)
+        compared = self._sources.compared_bits(instr)
         word = self.word(compared[0]) if compared else None
         bound = fold(instr.operands[2])
         if not isinstance(word, Number) or word.form is not F32 or bound is None:

@@ -20,7 +20,7 @@ from ptxlint.dataflow.guards import Conjunct, Conjunction, Guards, GuardsAnalysi
 from ptxlint.dataflow.nonfinite import Nonfinite, NonfiniteAnalysis, nonfinite
 from ptxlint.dataflow.padding_values import ANY_INDEX, Dependences, Word
 from ptxlint.dataflow.polynomial import Atom, Polynomial
-from ptxlint.dataflow.reductions import Node, Reductions, ReductionsAnalysis
+from ptxlint.dataflow.reductions import Node, Reductions, ReductionsAnalysis, narrow_type
 from ptxlint.dataflow.ssa_values import MERGE, PHI, Ssa
 from ptxlint.dataflow.uniformity import UniformityAnalysis
 from ptxlint.dataflow.value_flow import ADDRESS, CHOICE, WHOLE, ValueFlow
@@ -369,7 +369,8 @@ class MaskedMaxima:
         if form is None:
             return None
         values = self._values
-        operands = [values.operand(instr, at, form, part) for at in range(1, len(instr.operands))]
+        forms = [FORMATS.get(narrow_type(instr), form)] * (len(instr.operands) - 2) + [form]
+        operands = [values.operand(instr, at, f, part) for at, f in enumerate(forms, 1)]
         known = [o for o in operands if o is not None]
         if len(known) < len(operands):
             return None
@@ -624,7 +625,8 @@ def _is_maximum(instr: Instr) -> bool:
 
 def _format(instr: Instr) -> Format | None:
     """The format that an instruction computes in, also in halves."""
-    return FORMATS.get(instr.shape.type.removesuffix("x2"))
+    kind = instr.shape.types[0] if narrow_type(instr) else instr.shape.type
+    return FORMATS.get(kind.removesuffix("x2"))
 
 
 def _exchanges(instr: Instr) -> bool:

@@ -19,6 +19,7 @@ from ptxlint.facts import Facts
 from ptxlint.ir.function import Function
 from ptxlint.ir.operand import Expr, SpecialRegister
 
+WARP: Final = LANE + 1
 ONE_DIMENSIONAL: Final = (
     "the CTA is one-dimensional, as the kernel reads no %tid.y, %tid.z, %ntid.y or %ntid.z"
 )
@@ -62,10 +63,14 @@ class Geometry:
         self.assumes: tuple[str, ...] = ()
         """What the answers rest on though the text does not say it."""
         self._known: dict[str, int] = {}
+        self.has_full_warps = False
+        """True if each warp certainly has all of its lanes."""
         fn = facts.function
         if not fn.is_kernel:
             return
         extents = _exact_extents(facts)
+        if extents is not None:
+            self.has_full_warps = extents[0] * extents[1] * extents[2] % WARP == 0
         if extents is None and _may_be_flat(fn):
             self.assumes = (ONE_DIMENSIONAL,)
             extents = (min(facts.max_threads() or 1 << INDEX_BITS, 1 << INDEX_BITS), 1, 1)

@@ -44,6 +44,7 @@ from ptxlint.dataflow.uniformity_reading import Context, Reading
 from ptxlint.dataflow.uniformity_rules import COMMUTES, OPAQUE, Rule, is_timeless, rule_of
 from ptxlint.facts import Analysis, Facts
 from ptxlint.ir.instruction import Instr, Shape
+from ptxlint.ir.operand import Vector
 
 _PLAIN: Final = 0
 _MARKED: Final = 1
@@ -435,7 +436,8 @@ class _Solver:
             found, planes = self._after_exchange(reading, found, planes)
         if not instr.shape.guard and not instr.shape.partial:
             if instr.shape.opcode in ("mov", "cvt"):
-                self._follow_exchange(instr, made[0])
+                for value in made:
+                    self._follow_exchange(instr, value)
             return [v for v, d in zip(made, found, strict=True) if self._set(v, d, planes)]
         changed: list[int] = []
         for value, dependence in zip(made, found, strict=True):
@@ -466,7 +468,10 @@ class _Solver:
         """
         exchanged, resolve = self.context.exchanged, self.ssa.resolve
         if instr.shape.opcode == "mov":
-            if resolve(made) in exchanged:
+            # What is packed may be unpacked again.
+            packed = isinstance(instr.operands[-1], Vector)
+            sources = self.ssa.operands[made] if packed else ()
+            if any(resolve(value) in exchanged for value in (made, *sources)):
                 self.context.marked.add(made)
         elif instr.shape.types == ("u16", "u32"):
             source, lane_bit = exchanged.get(resolve(self.ssa.operands[made][-1]), (-1, 0))

@@ -128,6 +128,12 @@ class Reading:
         self._context.active_masks.add(self.instr.index)
         return self.instr.index in self._context.split
 
+    def names_all_lanes(self, operand: int) -> bool:
+        """True if a mask names all lanes, and each warp has them."""
+        mask = self.constant(operand) if operand < len(self.shape.patterns) else None
+        whole = mask is not None and mask & 0xFFFFFFFF == 0xFFFFFFFF
+        return whole and self._context.geometry.has_full_warps
+
     def note_exchange(self, value: int, lane_bit: int) -> None:
         """Remember that the first result is a value of the lane across one lane bit."""
         context = self._context

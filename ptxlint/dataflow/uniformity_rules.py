@@ -346,19 +346,21 @@ def _writes_value(shape: Shape) -> bool:
     return not (written[0] == "b" and written[2][0] == "_")
 
 
-def _agree(source: int, mask: int) -> int:
-    """A result that all lanes of the mask share, of a source that they may not share."""
+def _agree(read: Reading, source: int, mask: int) -> int:
+    """A result that all lanes of the mask (operand 2) share, of a source that they may not."""
     if mask & LANE:
         return ANY_THREAD
-    return source & ~LANE | mask | ANY_WARP
+    shared = source & ~LANE | mask
+    # The last warp of a CTA may have fewer lanes, and any warp may leave some out.
+    return shared if read.names_all_lanes(2) else shared | ANY_WARP
 
 
 def _vote(read: Reading) -> int:
     source, mask = read.dependence(1), read.dependence(2)
     if not (source | mask) & LANE and not read.shape.has("ballot"):
         return source | mask
-    # A ballot shows which lanes there are: the last warp of a CTA may have fewer.
-    return _agree(source, mask)
+    # A ballot shows which lanes there are.
+    return _agree(read, source, mask)
 
 
 def _reduce(read: Reading) -> int:
@@ -366,18 +368,20 @@ def _reduce(read: Reading) -> int:
     idempotent = any(read.shape.has(word) for word in ("min", "max", "and", "or"))
     if not (source | mask) & LANE and idempotent:
         return source | mask
-    return _agree(source, mask)
+    return _agree(read, source, mask)
 
 
 def _match(read: Reading) -> int:
     source, mask = read.dependence(1), read.dependence(2)
     if read.shape.has("any") and source & LANE:
         return ANY_THREAD
-    return _agree(source, mask)
+    return _agree(read, source, mask)
 
 
 def _elect(read: Reading) -> tuple[int, ...]:
-    leader = _agree(0, read.dependence(1))
+    # Which lane it is is not said (PTX ISA, "elect.sync").
+    mask = read.dependence(1)
+    leader = ANY_THREAD if mask & LANE else mask | ANY_WARP
     both = _writes_value(read.shape)
     return (leader, ANY_THREAD)[: len(read.instr.defs)] if both else (ANY_THREAD,)
 
