@@ -13,7 +13,7 @@ from math import isclose
 from typing import Any, ClassVar, Final, NamedTuple
 
 from ptxlint.dataflow.floats import F32, FORMATS, decode
-from ptxlint.dataflow.masked_maximum import MaskedMaxima, MaskedMaximaAnalysis, Maximum
+from ptxlint.dataflow.masked_maximum import MaskedMaxima, MaskedMaximaAnalysis
 from ptxlint.dataflow.nonfinite import Nonfinite, NonfiniteAnalysis
 from ptxlint.dataflow.padding_values import ANY_INDEX, Dependences
 from ptxlint.dataflow.reductions import WHOLE, Node, Reductions, ReductionsAnalysis
@@ -51,7 +51,6 @@ class ExponentialSums:
         self.flow: ValueFlow = self._nonfinite.flow
         self.ssa: Ssa = self.flow.ssa
         self._dependences = Dependences(self.ssa, facts.get(UniformityAnalysis), self.reductions)
-        self._trees: dict[int, Maximum] = {}
         self._known: dict[int, bool] = {}
         self._base: dict[int, dict[int, list[tuple[int, Multiple]]]] = {}
 
@@ -77,18 +76,12 @@ class ExponentialSums:
                 covered.setdefault(found[0], set()).add(found[1])
         free = self._dependences.of(value) & ANY_INDEX
         for root, scores in covered.items():
-            maximum = self._tree(root)
+            maximum = self._maxima.trees.of(root)
             if maximum.scores is None or not scores.issuperset(maximum.scores):
                 continue
             if not free & self._maxima.combined_bits(maximum):
                 return True
         return False
-
-    def _tree(self, root: int) -> Maximum:
-        found = self._trees.get(root)
-        if found is None:
-            found = self._trees[root] = self._maxima.tree(root)
-        return found
 
     # Sums -------------------------------------------------------------------------------------
     def _terms(self, value: int) -> list[Node] | None:
@@ -187,9 +180,10 @@ class ExponentialSums:
         if parts is None or len(parts) != 2:
             return None
         for score, subtracted in (parts, reversed(parts)):
-            root = self._maxima.maximum_of(subtracted.node.value)
-            if root is None or score.node.part != WHOLE:
+            roots = self._maxima.trees.maxima_of(*subtracted.node)
+            if len(roots) != 1 or score.node.part != WHOLE:
                 continue
+            root = roots[0]
             start = self._multiple_of(subtracted, root)
             chosen = None if start is None else self._agreed(score, start, root)
             if chosen is not None:
@@ -271,7 +265,7 @@ class ExponentialSums:
         found = self._base.get(root)
         if found is None:
             found = self._base[root] = {}
-            scores = set(self._tree(root).scores or ())
+            scores = set(self._maxima.trees.of(root).scores or ())
             for item in self._walked(Multiple(Node(root), 1.0)):
                 if item.node.value in scores:
                     for inner in self._walked(item):
@@ -318,10 +312,7 @@ class ExponentialSums:
         if instr is not None and instr.opcode == "redux":
             node = self._node(instr, instr.operands[1], part)
             return [] if node is None else [item.times(node)]
-        return [
-            item.times(self.reductions.node(Node(v, part)))
-            for v in self._maxima.scaled(value, instr)
-        ]
+        return [item.times(node) for node in self._maxima.trees.scaled(item.node)]
 
 
 def _number(operand: Immediate) -> float:

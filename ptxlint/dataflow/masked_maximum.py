@@ -13,15 +13,15 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 from ptxlint.cfg.dominance import PostDominatorsAnalysis
 from ptxlint.cfg.loops import Loop
-from ptxlint.dataflow import floats
 from ptxlint.dataflow.float_values import FloatSlice, FloatValues, Scenario, least
-from ptxlint.dataflow.floats import BF16, F16, F32, FORMATS, AbstractFloat, Format
+from ptxlint.dataflow.floats import F32, FORMATS, AbstractFloat, Format
 from ptxlint.dataflow.guards import Conjunct, Conjunction, Guards, GuardsAnalysis, implies
+from ptxlint.dataflow.maximum_trees import Maximum, MaximumTrees, Start, is_maximum, lifted
 from ptxlint.dataflow.nonfinite import Nonfinite, NonfiniteAnalysis, nonfinite
 from ptxlint.dataflow.padding_values import ANY_INDEX, Dependences, Word
 from ptxlint.dataflow.polynomial import Atom, Polynomial
 from ptxlint.dataflow.reductions import Node, Reductions, ReductionsAnalysis, narrow_type
-from ptxlint.dataflow.ssa_values import MERGE, PHI, Ssa
+from ptxlint.dataflow.ssa_values import MERGE, Ssa
 from ptxlint.dataflow.uniformity import UniformityAnalysis
 from ptxlint.dataflow.value_flow import ADDRESS, CHOICE, WHOLE, ValueFlow
 from ptxlint.facts import Analysis, Facts
@@ -58,20 +58,6 @@ class Difference(NamedTuple):
     part: int
 
 
-class Maximum(NamedTuple):
-    """A maximum over lanes, warps or rounds: its last `max` and the scores that go into it.
-
-    `loops` are the headers of the loops that carry it. `scores` is None if there are too many.
-    `exchanged` says that lanes or warps exchange something of it.
-    """
-
-    value: int
-    at: Instr
-    scores: tuple[int, ...] | None
-    loops: tuple[int, ...]
-    exchanged: bool
-
-
 class MaximumVerdict(NamedTuple):
     """Whether a maximum may be -inf where exponentials are taken relative to it.
 
@@ -99,11 +85,12 @@ class MaskedMaxima:
         self.flow: ValueFlow = self._nonfinite.flow
         self.ssa: Ssa = self.flow.ssa
         self._instrs = facts.function.instrs
+        self.trees = MaximumTrees(self.reductions, self.flow, self._instrs)
         self.verdicts: list[MaximumVerdict] = []
         self._carried: list[Maximum] = []
         """The maxima that loops carry."""
         self._off: dict[int, dict[Any, list[tuple[Mask, str]]]] = {}
-        if self._nonfinite.exponentials and any(_is_maximum(i) for i in self._instrs):
+        if self._nonfinite.exponentials and any(is_maximum(i) for i in self._instrs):
             self._judge()
 
     def line(self, instr: Instr) -> object:
@@ -122,10 +109,9 @@ class MaskedMaxima:
         self._values = values
         groups: dict[int, list[Difference]] = {}
         for difference in self._differences(part):
-            found = self._subtracted(difference)
-            if found is not None:
+            for found in self._subtracted(difference):
                 groups.setdefault(found, []).append(difference)
-        trees = {value: self.tree(value) for value in sorted(groups)}
+        trees = {value: self.trees.of(value) for value in sorted(groups)}
         self._carried = [t for t in trees.values() if len(t.loops) == 1]
         for value, tree in trees.items():
             verdict = self._verdict(tree, groups[value])
@@ -146,8 +132,8 @@ class MaskedMaxima:
                 yield Difference(instr, seen[at], half)
 
     # Maxima -----------------------------------------------------------------------------------
-    def _subtracted(self, difference: Difference) -> int | None:
-        """The maximum that an instruction subtracts."""
+    def _subtracted(self, difference: Difference) -> list[int]:
+        """The maxima one of which an instruction subtracts."""
         instr = difference.at
         operands = instr.operands[1:] if instr.opcode != "fma" else instr.operands[3:]
         for operand in reversed(operands):
@@ -155,86 +141,10 @@ class MaskedMaxima:
             if value is None:
                 continue
             node = self.reductions.node(Node(value, difference.part))
-            found = self.maximum_of(node.value) if node.part == WHOLE else None
-            if found is not None:
+            found = self.trees.maxima_of(*node) if node.part == WHOLE else []
+            if found:
                 return found
-        return None
-
-    def maximum_of(self, value: int) -> int | None:
-        """The maximum that a value is, perhaps scaled, replaced by a constant, or of a round
-        before."""
-        work = [self.ssa.resolve(value)]
-        seen = set(work)
-        for current in work:
-            instr = self.reductions.definition(current)
-            if instr is not None and _is_maximum(instr):
-                return current
-            if len(seen) > _MAX_WALK:
-                break
-            for source in self.scaled(current, instr):
-                if source not in seen:
-                    seen.add(source)
-                    work.append(source)
-        return None
-
-    def scaled(self, value: int, instr: Instr | None) -> list[int]:
-        """What a value is a multiple or a copy of."""
-        if self.ssa.kind[value] == MERGE and self.ssa.is_only_write(value):
-            return [self.ssa.resolve(self.ssa.written(value))]
-        if self.ssa.kind[value] in (PHI, MERGE):
-            return [self.ssa.resolve(v) for v, role in self.flow.sources(value) if role != CHOICE]
-        if instr is None:
-            return []
-        if instr.opcode == "ld" and instr.shape.space == "shared":
-            return [self.ssa.resolve(n.value) for n in self.reductions.stored_before(value)]
-        if instr.opcode not in _SCALING:
-            return []
-        return [
-            self.ssa.resolve(v)
-            for v, role in self.flow.sources(value)
-            if role not in (CHOICE, ADDRESS)
-        ]
-
-    def tree(self, root: int) -> Maximum:
-        """A maximum with the scores that go into it."""
-        at = self._instrs[self.ssa.instr[root]]
-        work = [root]
-        seen = {root}
-        scores: list[int] = []
-        loops: list[int] = []
-        exchanged = False
-        for value in work:
-            if len(seen) > _MAX_TREE:
-                return Maximum(root, at, None, tuple(loops), exchanged)
-            instr = self.reductions.definition(value)
-            exchanged = exchanged or (instr is not None and _exchanges(instr))
-            if instr is not None and _is_maximum(instr):
-                end = 2 if instr.opcode == "redux" else None
-                read = [self.reductions.read(instr, o) for o in instr.operands[1:end]]
-                inner = [v for v in read if v is not None]
-            elif self.ssa.kind[value] == PHI:
-                inner = self._joined(value, loops)
-            else:
-                inner = self.scaled(value, instr)
-                if instr is None or instr.opcode not in _HANDING:
-                    inner = [v for v in inner if self.maximum_of(v) is not None]
-                if not inner:
-                    scores.append(value)
-            for source in inner:
-                if source not in seen:
-                    seen.add(source)
-                    work.append(source)
-        return Maximum(root, at, tuple(scores), tuple(loops), exchanged)
-
-    def _joined(self, phi: int, loops: list[int]) -> list[int]:
-        """What a phi of a maximum joins; what a loop starts from is no score."""
-        block = self.ssa.phi_block[phi]
-        loop = self.flow.loops.with_header(block)
-        operands = list(self.ssa.operands[phi])
-        if loop is not None:
-            loops.append(block)
-            _, operands = self.flow.carried(phi, loop)
-        return [self.ssa.resolve(v) for v in operands]
+        return []
 
     # Masks ------------------------------------------------------------------------------------
     def masks(self, score: int) -> list[Mask] | None:
@@ -267,7 +177,9 @@ class MaskedMaxima:
         if ssa.kind[value] == MERGE:
             predicate, if_true, if_false = ssa.operands[value]
             arms = [ssa.resolve(if_true), ssa.resolve(if_false)]
-            mask, onward = self._chosen(predicate, [(a, self._is_lowest(a)) for a in arms], value)
+            mask, onward = self._chosen(
+                predicate, [(a, self.trees.is_lowest(a)) for a in arms], value
+            )
             return mask, [(v, part) for v in onward]
         instr = self.reductions.definition(value)
         if instr is None:
@@ -293,10 +205,7 @@ class MaskedMaxima:
     def _arm(self, instr: Instr, operand: Operand) -> tuple[int | None, bool]:
         """An arm of a selection, and whether it is -inf."""
         value = self.reductions.read(instr, operand)
-        if value is not None:
-            return value, self._is_lowest(value)
-        number = self._values.operand(instr, instr.operands.index(operand), F32)
-        return None, number is not None and number.is_negative_infinity
+        return value, self.trees.is_lowest_operand(instr, operand)
 
     def _chosen(
         self, predicate: int, arms: Iterable[tuple[int | None, bool]], value: int
@@ -308,17 +217,6 @@ class MaskedMaxima:
         at = self._instrs[self.ssa.instr[value]]
         kept = no if yes_lowest else yes
         return Mask(self.ssa.resolve(predicate), no_lowest, at), [] if kept is None else [kept]
-
-    def _is_lowest(self, value: int) -> bool:
-        """True for the constant -inf, or two of them, in the format that its bits are one in."""
-        bits = self.flow.constant(value)
-        if bits is None:
-            return False
-        low, high = bits & 0xFFFF, bits >> 16 & 0xFFFF
-        if self.ssa.register[value].type.endswith("16"):
-            return _is_narrow_lowest(low)
-        single = floats.decode(F32, bits & 0xFFFFFFFF).is_negative_infinity
-        return single or (low == high and _is_narrow_lowest(low))
 
     # Verdicts ---------------------------------------------------------------------------------
     def _verdict(self, maximum: Maximum, differences: list[Difference]) -> MaximumVerdict | None:
@@ -346,9 +244,9 @@ class MaskedMaxima:
             masks[score] = found
         if not self._combines(maximum, list(masks.values())):
             return None
-        if any(self._is_kept(maximum, score, masks[score]) for score in masks):
-            reason = "some lane of the maximum is never masked"
-            return MaximumVerdict(maximum, PROVED, reason, at)
+        kept = self._kept(maximum, masks)
+        if kept:
+            return MaximumVerdict(maximum, PROVED, kept, at)
         loop = self._carrying(maximum)
         lost = None if loop is None else self._lost(maximum, loop, risky)
         if lost is not None:
@@ -391,6 +289,52 @@ class MaskedMaxima:
         return len({frozenset(m.predicate for m in found) for found in masks}) > 1
 
     # Kept -------------------------------------------------------------------------------------
+    def _kept(self, maximum: Maximum, masks: dict[int, list[Mask]], depth: int = 2) -> str:
+        """Why a maximum is above -inf in all rounds; "" if that was not seen."""
+        carried = [start.phi for start in maximum.starts]
+        root = Node(maximum.value)
+        if carried:
+            # What one round leaves the next one takes up.
+            stays = lifted(maximum, carried)
+            if root not in stays or any(n not in stays for s in maximum.starts for n in s.after):
+                return ""
+        kept = {score for score in masks if self._is_kept(maximum, score, masks[score])}
+        if root in lifted(maximum, [n for n in maximum.inner if n.value in kept]):
+            return "some lane of the maximum is never masked"
+        begun = [s.phi for s in maximum.starts if self._begins(s, depth)]
+        if begun and root in lifted(maximum, begun):
+            return "the maximum that the loop starts from is never masked"
+        return ""
+
+    def _begins(self, start: Start, depth: int) -> bool:
+        """True if what a loop starts from is a maximum that is above -inf."""
+        return depth > 0 and all(self._is_above(start, node, depth) for node in start.before)
+
+    def _is_above(self, start: Start, node: Node, depth: int) -> bool:
+        node = self._selected(start, node)
+        instr = self.reductions.definition(node.value)
+        if node.part != WHOLE or instr is None or not is_maximum(instr):
+            return False
+        before = self.trees.of(node.value)
+        masks = {}
+        for score in before.scores or ():
+            found = self.masks(score)
+            if found is None:
+                return False
+            masks[score] = found
+        return bool(self._kept(before, masks, depth - 1))
+
+    def _selected(self, start: Start, node: Node) -> Node:
+        """What a selection with -inf gives where the loop is entered."""
+        mask, onward = self._mask(*node)
+        if mask is None or len(onward) != 1:
+            return node
+        wanted = self.guards.of_predicate(mask.predicate, mask.kept)
+        known = self._known(self.ssa.phi_block[start.phi.value])
+        if wanted is None or not all(implies(known, conjunct) for conjunct in wanted):
+            return node
+        return self.reductions.node(Node(*onward[0]))
+
     def _is_kept(self, maximum: Maximum, score: int, masks: list[Mask]) -> bool:
         """True if in some lane no mask takes this score away, in the first round of a loop."""
         number = self._number(maximum, score)
@@ -613,29 +557,13 @@ class MaskedMaxima:
         instr = difference.at
         values = [self.reductions.read(instr, o) for o in instr.operands[1:]]
         nodes = [self.reductions.node(Node(v, difference.part)) for v in values if v is not None]
-        return all(self.maximum_of(node.value) is not None for node in nodes)
-
-
-def _is_maximum(instr: Instr) -> bool:
-    """True for a maximum of floating-point numbers."""
-    if instr.opcode == "redux":
-        return instr.shape.has("max") and instr.shape.type in FORMATS
-    return instr.opcode == "max" and instr.shape.type in FORMATS
+        return all(self.trees.is_of_maximum(node) for node in nodes)
 
 
 def _format(instr: Instr) -> Format | None:
     """The format that an instruction computes in, also in halves."""
     kind = instr.shape.types[0] if narrow_type(instr) else instr.shape.type
     return FORMATS.get(kind.removesuffix("x2"))
-
-
-def _exchanges(instr: Instr) -> bool:
-    """True for what brings a number from another lane or warp."""
-    return instr.opcode in ("shfl", "redux") or instr.shape.space == "shared"
-
-
-def _is_narrow_lowest(bits: int) -> bool:
-    return any(floats.decode(form, bits).is_negative_infinity for form in (F16, BF16))
 
 
 def _is_nan(word: Word | None) -> bool:

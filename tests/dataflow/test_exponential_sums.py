@@ -169,3 +169,74 @@ def test_a_mask_that_something_hidden_may_follow_is_open() -> None:
     hidden = "ld.global.u32 %r61, [%rd2+4];\nmul.lo.s32 %r62, %r61, %r61;\n"
     hidden += "add.s32 %r63, %r9, %r62;\nsetp.ge.s32 %p2, %r63, %r2;"
     assert status(hidden) == "open"
+
+
+PEELED = (
+    "setp.lt.s32 %p5, %r4, %r1;\nld.global.b32 %r92, [%rd3];\n"
+    "selp.f32 %r81, %r92, 0fFF800000, %p5;\n" + tree("max", 81, 82, ALL)
+)
+"""The maximum of the first chunk, in %r91."""
+LATER = "setp.ge.s32 %p2, %r9, %r2;"
+
+
+@pytest.mark.parametrize(
+    ("start", "wanted"),
+    [
+        ("mov.b32 %r7, %r91;", "proved"),
+        # The branch before the loop demands it, a parameter alone does not.
+        ("setp.gt.s32 %p6, %r1, 0;\nselp.f32 %r7, %r91, 0fFF800000, %p6;", "proved"),
+        ("setp.gt.s32 %p6, %r2, 0;\nselp.f32 %r7, %r91, 0fFF800000, %p6;", "open"),
+    ],
+)
+def test_a_loop_that_starts_from_a_maximum(start: str, wanted: str) -> None:
+    body = ONLINE.replace("mov.b32 %r7, 0fFF800000;", "")
+    body = body.replace("loop:", PEELED + start + "\nloop:", 1)
+    body = body.replace("MASK", LATER).replace("LIMIT", "%r1")
+    verdicts = facts(body).get(MaskedMaximaAnalysis).verdicts
+    assert [v.status for v in verdicts] == [wanted]
+
+
+def test_a_maximum_that_a_loop_replaces_is_not_kept_by_its_first_round() -> None:
+    body = ONLINE.replace("max.f32 %r20, %r7, %r19;", "max.f32 %r20, %r19, 0fFF800000;")
+    mask = "setp.lt.s32 %p4, %r9, %r1;\nsetp.lt.s32 %p5, %r9, %r2;\nand.pred %p2, %p4, %p5;"
+    body = body.replace("MASK", mask).replace("LIMIT", "%r1").replace("%r1, 1;", "%r2, 1;", 1)
+    found = facts(body).get(MaskedMaximaAnalysis).verdicts
+    assert "proved" not in {v.status for v in found}
+
+
+ROWS = """
+    .shared .align 16 .b8 cells[64];
+    ld.global.b32 %r5, [%rd3];
+    ld.global.b32 %r6, [%rd3+128];
+    add.s32 %r95, %r1, -40;
+    setp.lt.s32 %p1, %r4, {first};
+    setp.lt.s32 %p2, %r4, {second};
+    selp.f32 %r7, %r5, 0fFF800000, %p1;
+    selp.f32 %r8, %r6, 0fFF800000, %p2;
+    {one}
+    {other}
+    st.shared.b32 [cells], %r19;
+    st.shared.b32 [cells+4], %r29;
+    bar.sync 0;
+    ld.shared.b32 %r30, [cells];
+    ld.shared.b32 %r31, [cells+4];
+    sub.f32 %r40, %r7, %r30;
+    ex2.approx.f32 %r41, %r40;
+    sub.f32 %r42, %r8, %r31;
+    ex2.approx.f32 %r43, %r42;
+    st.global.b32 [%rd2], %r41;
+    st.global.b32 [%rd2+4], %r43;
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "kept"), [("8", "9", True), ("%r95", "8", False), ("8", "%r95", False)]
+)
+def test_rows_that_share_a_memory_do_not_vouch_for_each_other(
+    first: str, second: str, kept: bool
+) -> None:
+    """Either cell may be read, as far as program order tells: both rows must be kept."""
+    trees = {"one": tree("max", 7, 10, ALL), "other": tree("max", 8, 20, ALL)}
+    body = ROWS.format(first=first, second=second, **trees)
+    found = {v.status for v in facts(body).get(MaskedMaximaAnalysis).verdicts}
+    assert ("open" in found) is not kept
