@@ -299,6 +299,11 @@ class Conditions:
         """
         if not rounds:
             return condition
+        return self._later(condition, header, rounds, condition.steps)
+
+    def _later(
+        self, condition: Condition, header: int, rounds: int, steps: int
+    ) -> Condition | None:
         rest, to = condition.rest, condition.map
         if rest is None or to is None:
             return None if self.varies(condition, header) else condition
@@ -306,7 +311,7 @@ class Conditions:
         known = tuple((h, n - rounds if h == header else n) for h, n in condition.rounds)
         if moved is None or any(n < 0 for _, n in known):
             return None
-        return self._with(moved, to, condition.steps, condition.store, condition.origin, known)
+        return self._with(moved, to, steps, condition.store, condition.origin, known)
 
     def _replaced(
         self, rest: Polynomial, header: int, by: int | None, constant: int
@@ -347,10 +352,7 @@ class Conditions:
     def _shifted(self, condition: Condition, header: int) -> Condition | None:
         if condition.map is None or condition.steps >= _DEEP or condition.store >= 0:
             return None
-        found = self.later(condition, header, -1)
-        if found is None or found.rest is None or found.map is None:
-            return None
-        return self._with(found.rest, found.map, condition.steps + 1, -1, None, found.rounds)
+        return self._later(condition, header, -1, condition.steps + 1)
 
     def varies(self, condition: Condition, header: int) -> bool:
         """True if a condition may change from one iteration of a loop to the next."""

@@ -372,6 +372,22 @@ def test_a_spent_budget_proves_nothing() -> None:
     assert [v.status for v in Padding(facts).verdicts] == ["proved"]
 
 
+@pytest.mark.parametrize("step", ["1", "-1"])
+def test_what_a_loop_carries_settles(step: str) -> None:
+    # Each round is masked apart, and its padding stays in what the next rounds take over.
+    body = (
+        "mov.b32 %r4, 0;\nmov.b32 %r6, 64;\n"
+        f"LOOP:\nadd.s32 %r9, %r6, %r1;\nsetp.lt.s32 %p1, %r9, %r2;\n{load('0')}"
+        "ex2.approx.f32 %r5, %r3;\nfma.rn.f32 %r4, %r4, %r5, %r3;\n"
+        f"shfl.sync.bfly.b32 %r10, %r4, 1, 31, -1;\nst.global.b32 [%d2], %r10;\n"
+        f"add.s32 %r6, %r6, {step};\n"
+        "setp.ne.s32 %p2, %r6, %r50;\n@%p2 bra LOOP;\nst.global.b32 [%d2], %r4;\nret;\n}\n"
+    )
+    _, found = padding(START + body)
+    assert [v.status for v in found.verdicts] == ["open"]
+    assert "budget" not in found.verdicts[0].reason
+
+
 FLASH = {"flash_fwd": (40,), "flash_fwd_spill": (40,), "flash_bwd_dq": (147, 148)}
 """By kernel: the lines of the loads of keys, whose padding scores 0 unless it is masked again."""
 SELECTED = r"selp\.(b32|f32) \t(%r\d+), (%r\d+), 0f(?:00000000|FF800000), %p\d+;"
