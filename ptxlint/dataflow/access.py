@@ -15,7 +15,7 @@ from ptxlint.dataflow.polynomial import LANES, Atom, Monomial, Polynomial, remem
 from ptxlint.dataflow.symbolic import Symbolic, SymbolicAnalysis
 from ptxlint.facts import Analysis, Facts
 from ptxlint.ir.function import Function
-from ptxlint.ir.instruction import Instr
+from ptxlint.ir.instruction import Instr, Shape
 from ptxlint.ir.operand import Address, Indexed, Operand, Register, Vector
 from ptxlint.ir.pattern import fold
 from ptxlint.ir.types import BITS
@@ -105,10 +105,20 @@ class Accesses:
         self._splits: dict[tuple[Polynomial, str], tuple[str, Polynomial]] = {}
         self._bases: dict[tuple[int, str], tuple[str, Polynomial, int]] = {}
         self._distinct: list[Access] | None = None
+        self._outlines: dict[Conjunction, Conjunction] = {}
         self._both: dict[tuple[Conjunction | None, Conjunction | None], Conjunction | None] = {}
+        ways: dict[Shape, tuple[int, str, int] | None] = {}
         for instr in facts.function.instrs:
-            for address, kind, width, space in _addresses(instr):
-                self._add(instr, address, kind, width, space)
+            shape = instr.shape
+            if shape not in ways:
+                ways[shape] = _way(instr)
+            way = ways[shape]
+            if way is not None:
+                at, kind, width = way
+                self._add(instr, instr.operands[at], kind, width, shape.space)
+            elif shape.opcode == "cp":
+                for address, kind, width, space in _copied(instr):
+                    self._add(instr, address, kind, width, space)
 
     def _add(self, instr: Instr, address: Operand, kind: str, width: int, space: str) -> None:
         if space not in ("global", "shared"):
@@ -135,15 +145,23 @@ class Accesses:
     @property
     def distinct(self) -> list[Access]:
         """The global accesses that happen and whose base is known, in program order; of those that
-        differ in nothing but the constant in the offset, the width and the place, the first."""
+        differ in nothing but constants of the offset and of bounds on lanes, the width and the
+        place, the first."""
         if self._distinct is None:
             found: dict[object, Access] = {}
             for access in self.in_global:
                 if access.base and access.guard is not None:
-                    kind = access.kind, access.instr.shape.type
-                    found.setdefault((access.base, access.form, access.guard, kind), access)
+                    guard, kind = self._outline(access.guard), access.instr.shape.type
+                    found.setdefault((access.base, access.form, guard, access.kind, kind), access)
             self._distinct = list(found.values())
         return self._distinct
+
+    def _outline(self, guard: Conjunction) -> Conjunction:
+        """A guard without the constants in its bounds on lanes."""
+        found = self._outlines.get(guard)
+        if found is None:
+            found = self._outlines[guard] = frozenset(map(_without_bound, guard))
+        return found
 
     def indices(self, access: Access) -> list[Index]:
         """The indices that the access's offset is made of; see `indices`."""
@@ -255,18 +273,21 @@ def _pointer_parameters(function: Function) -> frozenset[str]:
     return frozenset(p.name for p in function.params if BITS.get(p.type) == 64 and not p.dims)
 
 
-def _addresses(instr: Instr) -> Iterator[tuple[Operand, str, int, str]]:
-    """(address, kind, bytes, space) of each access that an instruction makes."""
-    shape = instr.shape
-    kind = _KINDS.get(shape.opcode)
+def _way(instr: Instr) -> tuple[int, str, int] | None:
+    """Which operand is the address, the kind and the bytes of a plain access; of all of a shape."""
+    kind = _KINDS.get(instr.opcode)
     if kind is not None:
         for at, operand in enumerate(instr.operands):
             if isinstance(operand, Address | Indexed):
-                yield operand, kind, _bytes(instr, at), shape.space
-                return
-    elif shape.opcode == "cp" and shape.has("async") and len(instr.operands) >= 3:
+                return at, kind, _bytes(instr, at)
+    return None
+
+
+def _copied(instr: Instr) -> Iterator[tuple[Operand, str, int, str]]:
+    """(address, kind, bytes, space) of both accesses of a `cp.async`."""
+    if instr.shape.has("async") and len(instr.operands) >= 3:
         size = fold(instr.operands[2])
-        if size is not None and not shape.has("bulk"):
+        if size is not None and not instr.shape.has("bulk"):
             yield instr.operands[1], "copy", size, "global"
             yield instr.operands[0], "store", size, "shared"
 
@@ -314,6 +335,14 @@ def _split(poly: Polynomial) -> Limit | None:
     unit = index.gcd()
     terms = Polynomial(poly.table, {m: c // unit for m, c in index.terms.items()})
     return Limit(terms, unit, bound, index, bound - bound.constant)
+
+
+def _without_bound(conjunct: Conjunct) -> Conjunct:
+    """A bound on lanes without its constant; any other conjunct as it is."""
+    limit = split_bound(conjunct)
+    if conjunct.polynomial is None or limit is None or not lanes_of(limit.compared).terms:
+        return conjunct
+    return Conjunct(without_constant(conjunct.polynomial))
 
 
 @remembered

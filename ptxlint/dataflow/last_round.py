@@ -99,8 +99,15 @@ class LastRounds:
         leaving = [*dict.fromkeys([*self._leaving(loop, body), *self._reloaded])]
         handed = self._handed_on(loop)
         ties = self._ties(loop, [*leaving, *handed.values()])
-        shared = any("shared" in memory_of(i.shape).writes for i in body)
         loose = [value for value in leaving if value not in ties.carried]
+        stale = {
+            phi: value
+            for phi, value in handed.items()
+            if value not in ties.carried and value not in ties.counting
+        }
+        if not loose and not stale:
+            return
+        shared = any("shared" in memory_of(i.shape).writes for i in body)
         used = self._needed(loop, body, left)
         used |= self._closure(loop, [value for value in leaving if value in ties.carried])
         if any(v in ties.counting and v not in used and self._made_of(loop, v) for v in loose):
@@ -113,11 +120,6 @@ class LastRounds:
         found = self._work(loop, [v for v in fresh if v in used], shared)
         if found is not None:
             self.kept.append(found)
-        stale = {
-            phi: value
-            for phi, value in handed.items()
-            if value not in ties.carried and value not in ties.counting
-        }
         found = self._work(loop, list(stale.values()), shared)
         if found is not None:
             self.stale.append(found)

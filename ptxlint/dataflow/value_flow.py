@@ -68,21 +68,27 @@ class ValueFlow:
         self.ssa = ssa
         self.loops = loops
         self._instrs = ssa.cfg.function.instrs
-        self._steps: dict[int, dict[int, list[tuple[int, int]]]] = {}
+        self._sources: dict[int, list[tuple[int, int]]] = {}
         self._onward: dict[int, dict[int, list[tuple[int, int]]]] = {}
         self._counts: dict[Shape, list[int]] = {}
-        self._operand_roles: dict[Shape, tuple[int, ...]] = {}
+        self._use_roles: dict[Shape, tuple[int, ...]] = {}
         self._inside: dict[int, frozenset[int]] = {}
         self._by_block: dict[int, list[int]] | None = None
 
     def sources(self, value: int) -> list[tuple[int, int]]:
-        """The values that a value is made of, each with its role."""
-        ssa = self.ssa
-        kind = ssa.kind[value]
-        if kind == RESULT:
-            return self._of_instr(ssa.instr[value]).get(value, [])
-        operands = ssa.operands[value]
-        if kind == MERGE:
+        """The values that a value is made of, each with its role; not to be changed."""
+        found = self._sources.get(value)
+        if found is None:
+            if self.ssa.kind[value] == RESULT:
+                self._sources.update(self._find(self._instrs[self.ssa.instr[value]]))
+                found = self._sources.setdefault(value, [])
+            else:
+                found = self._sources[value] = self._joined(value)
+        return found
+
+    def _joined(self, value: int) -> list[tuple[int, int]]:
+        operands = self.ssa.operands[value]
+        if self.ssa.kind[value] == MERGE:
             return [(operands[0], CHOICE), (operands[1], COPY), (operands[2], COPY)]
         return [(operand, COPY) for operand in operands]
 
@@ -219,37 +225,35 @@ class ValueFlow:
         return init, latch
 
     # Steps of an instruction ------------------------------------------------------------------
-    def _of_instr(self, at: int) -> dict[int, list[tuple[int, int]]]:
-        """By written value (before merges), its sources."""
-        found = self._steps.get(at)
-        if found is None:
-            found = self._steps[at] = self._find(self._instrs[at])
-        return found
-
     def _from_instr(self, at: int) -> dict[int, list[tuple[int, int]]]:
         """By value read: the values it goes into."""
         found = self._onward.get(at)
         if found is None:
             found = self._onward[at] = {}
-            for result, sources in self._of_instr(at).items():
-                for source, role in sources:
+            for result in map(self.ssa.written, self.ssa.def_values[at]):
+                for source, role in self.sources(result):
                     found.setdefault(source, []).append((result, role))
         return found
 
     def _find(self, instr: Instr) -> dict[int, list[tuple[int, int]]]:
+        """By written value (before merges), its sources."""
         ssa = self.ssa
         results = [ssa.written(value) for value in ssa.def_values[instr.index]]
         if not results:
             return {}
         if instr.opcode in _TENSOR and instr.shape.modifiers[0] != "load":
             return self._of_tensor(instr, results)
-        roles = self._operand_roles.get(instr.shape)
+        roles = self._use_roles.get(instr.shape)
         if roles is None:
-            roles = self._operand_roles[instr.shape] = _roles(instr)
-        shared: list[tuple[int, int]] = []
-        for role, values in zip(roles, self.operand_values(instr), strict=True):
-            shared += [(value, role) for value in values]
-        return dict.fromkeys(results, shared)
+            roles = self._use_roles[instr.shape] = self._roles_of_uses(instr)
+        values = ssa.use_values[instr.index][1 if instr.shape.guard else 0 :]
+        sources = list(zip(values, roles, strict=False))
+        return dict.fromkeys(results, sources)
+
+    def _roles_of_uses(self, instr: Instr) -> tuple[int, ...]:
+        """By register read, the guard apart, its role."""
+        operands = zip(_roles(instr), self.operand_values(instr), strict=True)
+        return tuple(role for role, values in operands for _ in values)
 
     def _of_tensor(self, instr: Instr, results: list[int]) -> dict[int, list[tuple[int, int]]]:
         operands = self.operand_values(instr)

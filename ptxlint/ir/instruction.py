@@ -9,7 +9,7 @@ from ptxlint.ir.operand import Atom, Operand, Register
 from ptxlint.source import Loc
 
 if TYPE_CHECKING:
-    from ptxlint.ir.opcodes import Form, Opcode
+    from ptxlint.ir.opcodes import Form, MemoryEffect, Opcode
 
 Pattern: TypeAlias = tuple[Any, ...]
 """How an operand is made of slots; see `ptxlint.ir.pattern`."""
@@ -27,6 +27,7 @@ class Shape:
     __slots__ = (
         "form",
         "guard",
+        "memory",
         "mnemonic",
         "modifiers",
         "only_def",
@@ -76,6 +77,8 @@ class Shape:
         """The state space modifier (`global`, `shared`, …), "" for generic or none."""
         self.only_def = def_slots[0] if len(def_slots) == 1 else -1
         """The slot of the one register written, -1 if there is none or more than one."""
+        self.memory: MemoryEffect | None = None
+        """What `ptxlint.ir.opcodes.memory_of` found, which is the way to ask for it."""
         self.pick_defs = _picker(def_slots)
         self.pick_uses = _picker(use_slots)
 

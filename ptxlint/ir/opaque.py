@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from ptxlint.ir.function import Function
-from ptxlint.ir.instruction import Instr
+from ptxlint.ir.instruction import Instr, Shape
 from ptxlint.ir.module import Module
 from ptxlint.ir.operand import Label, Register
 from ptxlint.ir.shape import build_shape
@@ -22,9 +22,13 @@ def set_aside(module: Module, offsets: Collection[int]) -> None:
     An opaque instruction may write what its first operand names, and memory, and reads all the
     rest. What moves control keeps its meaning.
     """
+    names: dict[Shape, bool] = {}
     for function in module.functions:
         for instr in function.instrs:
-            if instr.offset in offsets or _names_nothing(instr):
+            shape = instr.shape
+            if shape not in names:
+                names[shape] = bool(shape.guard) or Label in map(type, instr.args)
+            if instr.offset in offsets or (names[shape] and _names_nothing(instr)):
                 _set_aside(function, instr)
 
 

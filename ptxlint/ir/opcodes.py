@@ -233,6 +233,13 @@ def effectful(shape: "Shape") -> bool:
 
 def memory_of(shape: "Shape") -> MemoryEffect:
     """Which state spaces the instruction reads and writes, asynchronous copies included."""
+    found = shape.memory
+    if found is None:
+        found = shape.memory = _memory_of(shape)
+    return found
+
+
+def _memory_of(shape: "Shape") -> MemoryEffect:
     reads: list[str] = []
     writes: list[str] = []
     row, form = shape.row, shape.form
