@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ptxlint.dataflow.nonfinite import LARGE, QUOTIENT, Fault, Nonfinite, NonfiniteAnalysis
+from ptxlint.dataflow.quotients import Quotients, QuotientsAnalysis
 from ptxlint.facts import Facts
 from ptxlint.ir.function import Function
 from ptxlint.ir.instruction import Instr
 from ptxlint.rulekit import Hit, Note, Rule, Sample, Verdict
 
+_ASSUMES = ("finite data without overflow", "sizes and floating-point parameters are positive")
 _MAP = """
             .reg .b32 %r<12>;
             .reg .b64 %rd<4>;
@@ -42,7 +44,7 @@ class InfOverInf(Rule):
     confidence = "high"
     category = "numerics"
     family = "nonfinite"
-    needs = (NonfiniteAnalysis,)
+    needs = (NonfiniteAnalysis, QuotientsAnalysis)
     summary = "Exponentials overflow above and below the line of a fraction, and NaN is stored."
     why = (
         "exp(x) is infinite in single precision from x = 88.8 on, and inf / inf is NaN, although "
@@ -102,9 +104,9 @@ class InfOverInf(Rule):
     )
 
     def check(self, fn: Function, facts: Facts) -> Iterator[Hit | Verdict]:
-        """One hit for each Python line that divides an infinity by an infinity."""
+        """One verdict for each Python line that divides by what exponentials make."""
         opcodes = {i.opcode for i in fn.instrs}
-        if "ex2" not in opcodes or not opcodes & {"div", "rcp"}:
+        if "ex2" not in opcodes or not opcodes & {"div", "rcp", "rsqrt"}:
             return
         nonfinite = facts.get(NonfiniteAnalysis)
         seen: set[object] = set()
@@ -116,6 +118,25 @@ class InfOverInf(Rule):
                     yield _hit(nonfinite, fault, fault.cause)
                     reason = f"inf / inf where all data are {data:g}"
                     yield Verdict("refuted", reason, fault.at)
+        yield from _judge(nonfinite, facts.get(QuotientsAnalysis), seen)
+
+
+def _judge(nonfinite: Nonfinite, quotients: Quotients, refuted: set[object]) -> Iterator[Verdict]:
+    """The verdicts on the lines that were not refuted, each the worst of its divisions."""
+    lines: dict[object, list[Instr]] = {}
+    for division in quotients.divisions:
+        met = {nonfinite.line(factor.at) for factor in quotients.factors(division)}
+        line = nonfinite.line(division)
+        if not refuted & {line, *met}:
+            lines.setdefault(line, []).append(division)
+    for divisions in lines.values():
+        reasons = [(quotients.reason(division), division) for division in divisions]
+        at = next((division for reason, division in reasons if not reason), None)
+        if at is None:
+            reason = max(reason for reason, _ in reasons)
+            yield Verdict("proved", reason, divisions[0], assumes=_ASSUMES)
+        else:
+            yield Verdict("open", "dividend and divisor may both be infinite", at)
 
 
 def _hit(nonfinite: Nonfinite, fault: Fault, overflow: Instr) -> Hit:

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 from ptxlint.dataflow.floats import F32, FORMATS, decode
 from ptxlint.dataflow.masked_maximum import MaskedMaxima, MaskedMaximaAnalysis
+from ptxlint.dataflow.maximum_trees import not_above
 from ptxlint.dataflow.nonfinite import Nonfinite, NonfiniteAnalysis
 from ptxlint.dataflow.padding_values import ANY_INDEX, Dependences
 from ptxlint.dataflow.reductions import WHOLE, Node, Reductions, ReductionsAnalysis
@@ -52,7 +53,8 @@ class ExponentialSums:
         self.ssa: Ssa = self.flow.ssa
         self._dependences = Dependences(self.ssa, facts.get(UniformityAnalysis), self.reductions)
         self._known: dict[int, bool] = {}
-        self._base: dict[int, dict[int, list[tuple[int, Multiple]]]] = {}
+        self._below: dict[int, set[Node]] = {}
+        self._base: dict[int, dict[Node, list[tuple[Node, Multiple]]]] = {}
 
     def is_divisor(self, division: Instr) -> bool:
         """True if a division is by a sum of exponentials that is at least 1."""
@@ -65,6 +67,41 @@ class ExponentialSums:
             known = self._known[value] = self._is_sum(value)
         return known
 
+    def nonpositive(self) -> dict[int, tuple[int, ...]]:
+        """The exponents that are not above 0, by value its halves: multiples of a score or of the
+        maximum before, less the same multiple of the maximum."""
+        found: dict[int, tuple[int, ...]] = {}
+        for instr in self._nonfinite.exponentials:
+            halves = (0, 1) if instr.shape.type.endswith("x2") else (WHOLE,)
+            for half in halves:
+                argument = self._node(instr, instr.operands[1], half)
+                if argument is not None and self._is_nonpositive(argument):
+                    value, part = argument
+                    found[value] = (*found.get(value, ()), part)
+        return found
+
+    def _is_nonpositive(self, argument: Node) -> bool:
+        if self.reductions.definition(argument.value) is None:
+            return False
+        return any(
+            subtracted.number < 0.0
+            and all(map(self._is_parameter, subtracted.factors))
+            and score in self._not_above(root)
+            for root, score, subtracted in self._differences(argument)
+        )
+
+    def _not_above(self, root: int) -> set[Node]:
+        """The scores, and what rounds carry, that certainly are not above a maximum."""
+        found = self._below.get(root)
+        if found is None:
+            found = self._below[root] = not_above(self._maxima.trees.of(root))
+        return found
+
+    def _is_parameter(self, value: int) -> bool:
+        """True for a parameter of the kernel, which is taken to be positive."""
+        instr = self.reductions.definition(value)
+        return instr is not None and instr.opcode == "ld" and instr.shape.space == "param"
+
     def _is_sum(self, value: int) -> bool:
         terms = self._terms(value)
         if terms is None:
@@ -72,8 +109,8 @@ class ExponentialSums:
         covered: dict[int, set[int]] = {}
         for term in terms:
             found = self._relative(term)
-            if found is not None:
-                covered.setdefault(found[0], set()).add(found[1])
+            if found is not None and found[1].part == WHOLE:
+                covered.setdefault(found[0], set()).add(found[1].value)
         free = self._dependences.of(value) & ANY_INDEX
         for root, scores in covered.items():
             maximum = self._maxima.trees.of(root)
@@ -170,25 +207,27 @@ class ExponentialSums:
         return self.flow.constant(value) == 0
 
     # Exponents --------------------------------------------------------------------------------
-    def _relative(self, term: Node) -> tuple[int, int] | None:
+    def _relative(self, term: Node) -> tuple[int, Node] | None:
         """(maximum, score) if an exponential is of a multiple of their difference."""
         instr = self.reductions.definition(term.value)
-        if instr is None:
+        argument = None if instr is None else self._node(instr, instr.operands[1], term.part)
+        if argument is None:
             return None
-        argument = self._node(instr, instr.operands[1], term.part)
-        parts = None if argument is None else self._linear(argument)
+        return next(((root, s) for root, s, _ in self._differences(argument)), None)
+
+    def _differences(self, argument: Node) -> Iterator[tuple[int, Node, Multiple]]:
+        """(maximum, score, the multiple of the maximum) of which an exponent is the difference."""
+        parts = self._linear(argument)
         if parts is None or len(parts) != 2:
-            return None
+            return
         for score, subtracted in (parts, reversed(parts)):
             roots = self._maxima.trees.maxima_of(*subtracted.node)
-            if len(roots) != 1 or score.node.part != WHOLE:
+            if len(roots) != 1:
                 continue
-            root = roots[0]
-            start = self._multiple_of(subtracted, root)
-            chosen = None if start is None else self._agreed(score, start, root)
-            if chosen is not None:
-                return root, chosen
-        return None
+            start = self._multiple_of(subtracted, roots[0])
+            chosen = None if start is None else self._agreed(score, start, roots[0])
+            if chosen is not None and start is not None:
+                yield roots[0], chosen, start
 
     def _linear(self, argument: Node) -> list[Multiple] | None:
         """What an exponent is a sum of multiples of."""
@@ -250,27 +289,35 @@ class ExponentialSums:
         """An item as a multiple of the maximum that it is made of."""
         return next((m for m in self._walked(item) if m.node.value == root), None)
 
-    def _agreed(self, score: Multiple, subtracted: Multiple, root: int) -> int | None:
+    def _agreed(self, score: Multiple, subtracted: Multiple, root: int) -> Node | None:
         """The score of a maximum that another multiple is, with its factor but for the sign."""
-        for copy in self._copies(score.node.value):
-            for chosen, multiple in self._bases(root).get(copy, ()):
+        part = score.node.part
+        for copy in self._copies(score.node.value) if part == WHOLE else (score.node.value,):
+            for chosen, multiple in self._bases(root).get(Node(copy, part), ()):
                 number = subtracted.number * multiple.number
                 factors = tuple(sorted(subtracted.factors + multiple.factors))
                 if factors == score.factors and isclose(number, -score.number, rel_tol=1e-6):
                     return chosen
         return None
 
-    def _bases(self, root: int) -> dict[int, list[tuple[int, Multiple]]]:
-        """What the scores of a maximum are multiples of: (score, the maximum's multiple of it)."""
+    def _bases(self, root: int) -> dict[Node, list[tuple[Node, Multiple]]]:
+        """What the scores of a maximum are multiples of: (score, the maximum's multiple of it).
+
+        What a loop carries counts as a score of the maximum that a round ends with.
+        """
         found = self._base.get(root)
         if found is None:
             found = self._base[root] = {}
-            scores = set(self._maxima.trees.of(root).scores or ())
+            tree = self._maxima.trees.of(root)
+            scores = set(tree.scores or ())
+            carried = {start.phi for start in tree.starts}
             for item in self._walked(Multiple(Node(root), 1.0)):
-                if item.node.value in scores:
+                if item.node in carried:
+                    found.setdefault(item.node, []).append((item.node, item))
+                elif item.node.value in scores:
                     for inner in self._walked(item):
-                        known = found.setdefault(inner.node.value, [])
-                        known.append((item.node.value, inner))
+                        known = found.setdefault(inner.node, [])
+                        known.append((item.node, inner))
         return found
 
     def _copies(self, value: int) -> set[int]:
@@ -295,12 +342,12 @@ class ExponentialSums:
             yield item
             if len(seen) > _MAX_TERMS:
                 break
-            for found in self._below(item):
+            for found in self._inner(item):
                 if found.node not in seen:
                     seen.add(found.node)
                     work.append(found)
 
-    def _below(self, item: Multiple) -> list[Multiple]:
+    def _inner(self, item: Multiple) -> list[Multiple]:
         value, part = item.node
         instr = self.reductions.definition(value)
         if instr is not None and instr.opcode in ("mul", "neg"):

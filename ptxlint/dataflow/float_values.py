@@ -12,6 +12,7 @@ value that is nothing but NaN or infinite is that in some launch.
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Final, NamedTuple
@@ -43,7 +44,7 @@ from ptxlint.dataflow.shared_provenance import (
     SharedProvenance,
     SharedProvenanceAnalysis,
 )
-from ptxlint.dataflow.ssa_values import MERGE, PHI, RESULT, UNDEFINED
+from ptxlint.dataflow.ssa_values import MERGE, PHI, RESULT
 from ptxlint.dataflow.uniformity import UniformityAnalysis
 from ptxlint.dataflow.value_flow import ValueFlow, ValueFlowAnalysis
 from ptxlint.facts import Analysis, Budget, Facts
@@ -71,7 +72,9 @@ class Scenario(NamedTuple):
 
     With `full` all tiles are full. `truths` fixes predicates, by their root. `starts` replaces what
     phis at the heads of loops hold before the first round. `once` is the header of a loop that is
-    looked at in its first round only.
+    looked at in its first round only. `nonpositive` are results of arithmetic, or halves of them
+    (`WHOLE` for all of a value), that are known not to be above 0. With `overflows` an exponential
+    is infinite, too, if its exponent may be so large.
     """
 
     data: Data = DATA
@@ -79,6 +82,8 @@ class Scenario(NamedTuple):
     once: int = -1
     truths: Mapping[int, bool] = {}
     starts: Mapping[int, Word] = {}
+    nonpositive: Mapping[int, tuple[int, ...]] = {}
+    overflows: bool = False
 
 
 class Plan(NamedTuple):
@@ -337,7 +342,7 @@ class FloatSources:
         if kind == MERGE:
             predicate, *arms = ssa.operands[value]
             read = self._compared_arms(predicate, arms)
-            if ssa.kind[ssa.resolve(ssa.old(value))] != UNDEFINED:
+            if not ssa.is_only_write(value):
                 return MERGE, BITS.get(register.type), read
             # Where it is not written nothing is: the other arm is all there is.
             inputs, written = self.inputs(value), ssa.resolve(ssa.written(value))
@@ -654,7 +659,8 @@ class FloatValues:
     def _run(self) -> bool:
         """Sweep over the values until none changes; False if that takes too long."""
         program = self.part.program(self._told())
-        words = self._words
+        words, nonpositive = self._words, self.scenario.nonpositive
+        powers = self._powers() if self.scenario.overflows else frozenset()
         moved: dict[int, int] = {}
         """The last sweep in which a value changed."""
         for sweep in range(_SWEEPS):
@@ -668,6 +674,10 @@ class FloatValues:
                 found = self._step(value) if plan is None else self._planned(plan)
                 if found is None:
                     continue
+                if value in nonpositive:
+                    found = Found(self._lowered(value, found.word, nonpositive[value]), 0)
+                elif value in powers:
+                    found = Found(self._raised(value, found.word), 0)
                 if joins and before is not None:
                     word = self._join(value, before.word, found.word)
                     if word != before.word and sweep >= _WIDEN_AFTER:
@@ -684,9 +694,51 @@ class FloatValues:
                 return True
         return False
 
+    def _lowered(self, value: int, word: Word, parts: tuple[int, ...]) -> Word:
+        """A word without what is above 0 in it, or in these halves of it."""
+        instr = self.part.reductions.definition(value)
+        form = None if instr is None else FORMATS.get(instr.shape.types[0].removesuffix("x2"))
+        if form is None:
+            return word
+        if WHOLE in parts:
+            return _at_most_zero(word, form)
+        low, high = halves(word, 2 * form.bits)
+        return (
+            _at_most_zero(low, form) if 0 in parts else low,
+            _at_most_zero(high, form) if 1 in parts else high,
+        )
+
+    def _powers(self) -> frozenset[int]:
+        """The exponentials."""
+        made = self.part.reductions.definition
+        return frozenset(
+            v for v in self.part.order if (i := made(v)) is not None and i.opcode == "ex2"
+        )
+
+    def _raised(self, value: int, word: Word) -> Word:
+        """An exponential, infinite if its exponent may be above what the format holds."""
+        instr = self._instructions[self.ssa.instr[value]]
+        form = FORMATS.get(instr.shape.type.removesuffix("x2"))
+        if form is None:
+            return UNKNOWN
+        if not instr.shape.type.endswith("x2"):
+            return self._with_overflow(instr, word, form, WHOLE)
+        low, high = halves(word, 2 * form.bits)
+        return (
+            self._with_overflow(instr, low, form, 0),
+            self._with_overflow(instr, high, form, 1),
+        )
+
+    def _with_overflow(self, instr: Instr, word: Word, form: Format, part: int) -> Word:
+        exponent = self.operand(instr, 1, form, part)
+        if exponent is not None and exponent.high < math.log2(form.largest):
+            return word
+        number = as_float(word, form)
+        return Number(form, AbstractFloat(number.lo, number.hi, number.ninf, True, number.nan))
+
     def _told(self) -> dict[int, object]:
         """What the scenario says of single values."""
-        told: dict[int, object] = dict(self.scenario.starts)
+        told: dict[int, object] = {**self.scenario.starts, **self.scenario.nonpositive}
         if self._roots:
             ssa = self.ssa
             for value in self.part.order:
@@ -997,6 +1049,12 @@ class FloatValues:
         return bool(word) if isinstance(word, int) else None
 
 
+def _at_most_zero(word: Word, form: Format) -> Word:
+    number = as_float(word, form)
+    top = min(number.hi, 0.0)
+    return Number(form, AbstractFloat(min(number.lo, top), top, number.ninf, False, number.nan))
+
+
 def _read(word: Word, form: Format, part: int) -> AbstractFloat:
     """A word, or a half of it, as a number."""
     return as_float(word if part == WHOLE else halves(word, 2 * form.bits)[part], form)
@@ -1095,6 +1153,14 @@ def _infinite_format(bits: int) -> Format | None:
 
 def _widened(before: Word, after: Word) -> Word:
     """A bound that moved goes to the end of the format, or to zero on its way there."""
+    if type(before) is tuple and type(after) is tuple:
+        old_halves: tuple[Any, ...] = before
+        new_halves: tuple[Any, ...] = after
+        low, high = (
+            new if old == new else _widened(old, new)
+            for old, new in zip(old_halves, new_halves, strict=True)
+        )
+        return low, high
     if not (isinstance(before, Number) and isinstance(after, Number)):
         if isinstance(after, Number):
             return after

@@ -229,6 +229,20 @@ def lifted(maximum: Maximum, above: Iterable[Node]) -> set[Node]:
     return found
 
 
+def not_above(maximum: Maximum) -> set[Node]:
+    """The nodes of a tree that are not above the maximum: not one of several alternatives."""
+    carried = {start.phi for start in maximum.starts}
+    work = [Node(maximum.value)]
+    seen = set(work)
+    for node in work:
+        inner = set(maximum.inner.get(node, ()))
+        if node in carried or (len(inner) > 1 and node not in maximum.tops):
+            continue
+        work += sorted(inner - seen)
+        seen |= inner
+    return seen
+
+
 def is_maximum(instr: Instr) -> bool:
     """True for a maximum of floating-point numbers."""
     if instr.opcode == "redux":
@@ -253,4 +267,4 @@ def _is_narrow_lowest(bits: int) -> bool:
     return any(floats.decode(form, bits).is_negative_infinity for form in (F16, BF16))
 
 
-__all__ = ["Maximum", "MaximumTrees", "Start", "is_maximum", "lifted"]
+__all__ = ["Maximum", "MaximumTrees", "Start", "is_maximum", "lifted", "not_above"]

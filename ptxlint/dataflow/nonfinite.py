@@ -68,6 +68,7 @@ class Nonfinite:
         self._divisors: FloatValues | None = None
         self._faults: dict[float, list[Fault]] = {}
         self._reductions_behind: dict[tuple[int, ...], Instr | None] = {}
+        self._exponentials_behind: dict[tuple[int, ...], Instr | None] = {}
         self.divisions = [
             i
             for i in self._instrs
@@ -305,6 +306,14 @@ class Nonfinite:
                 found = self.reductions.all[members[found.index]].at
             self._reductions_behind[divisor] = found
         return self._reductions_behind[divisor]
+
+    def exponential_behind(self, division: Instr) -> Instr | None:
+        """An exponential that a divisor is made of, None if it is made of none."""
+        divisor = tuple(self.ssa.resolve(v) for v in self.flow.operand_values(division)[-1])
+        if divisor not in self._exponentials_behind:
+            found = self._back(division, lambda i: i.opcode == "ex2")
+            self._exponentials_behind[divisor] = found
+        return self._exponentials_behind[divisor]
 
     def load_behind(self, instr: Instr) -> Instr | None:
         """A load of global memory that an instruction's operands are made of, the last first."""
