@@ -129,11 +129,10 @@ class OffByOneGuard(Rule):
         for access in accesses.in_global:
             if access.base and access.guard:
                 key = (access.form, access.guard)
-                goes = known.get(key)
-                if goes is None:
-                    goes = known[key] = _goes(access, accesses)
-                matched = list(_bounded(access, goes))
-                if len(matched) < goes.compared:
+                if key not in known:
+                    known[key] = _goes(access, accesses)
+                matched = list(_bounded(access, known[key]))
+                if len(matched) < known[key].compared:
                     unmatched.append(access)
                 for place, bounded in matched:
                     found.setdefault(min(1, bounded.margin), {}).setdefault(place, []).append(

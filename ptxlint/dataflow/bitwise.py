@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from math import gcd
+from typing import Final
+
 from ptxlint.dataflow.polynomial import INFINITY, AtomTable, Monomial, Polynomial
+
+_LEAST_MAGIC: Final = 1 << 16
+"""Divisors from here on may belong to a division by a product."""
 
 
 def trailing_zeros(value: int) -> int:
@@ -20,6 +26,9 @@ def floor_divide(poly: Polynomial, divisor: int) -> Polynomial:
     table = poly.table
     if divisor == 1:
         return poly
+    found = _unmultiplied(poly, divisor)
+    if found is not None:
+        return found
     exact: dict[Monomial, int] = {}
     rest: dict[Monomial, int] = {}
     for monomial, coefficient in poly.terms.items():
@@ -29,6 +38,11 @@ def floor_divide(poly: Polynomial, divisor: int) -> Polynomial:
         if remainder:
             rest[monomial] = remainder
     whole, part = Polynomial(table, exact), Polynomial(table, rest)
+    common = gcd(part.gcd(), divisor)
+    if common > 1:
+        # The constant is no multiple where that does not matter.
+        part = Polynomial(table, {m: c // common for m, c in part.terms.items() if c >= common})
+        divisor //= common
     low, high = part.range()
     if low >= 0 and high < divisor:
         return whole
@@ -38,6 +52,47 @@ def floor_divide(poly: Polynomial, divisor: int) -> Polynomial:
     inner_high = high // divisor if high < INFINITY else INFINITY
     atom = table.atom("fdiv", (part, divisor), inner_low, inner_high, latest_block(part))
     return whole + table.plain(atom)
+
+
+def high_word(poly: Polynomial, bits: int) -> Polynomial:
+    """floor(poly / 2^bits): the high word of a product, kept as such for a later shift."""
+    found = _unmultiplied(poly, 1 << bits)
+    if found is not None:
+        return found
+    low, high = poly.range()
+    bounds = low >> bits if low > -INFINITY else low, high >> bits if high < INFINITY else high
+    return poly.table.plain(poly.table.atom("fdiv", (poly, 1 << bits), *bounds, latest_block(poly)))
+
+
+def _unmultiplied(poly: Polynomial, divisor: int) -> Polynomial | None:
+    """The quotient that compilers work out by a product with a magic number and a shift.
+
+    floor(x m / 2^n) is floor(x / d) for an x from 0 to X, if d m = 2^n + e with e >= 0 and
+    X e < 2^n: x m / 2^n is x / d + x e / (d 2^n), and the last term is too small to reach the
+    next multiple of 1 / d.
+    """
+    table = poly.table
+    for monomial, coefficient in poly.terms.items():
+        atom = table.atoms[monomial[0]] if len(monomial) == 1 else None
+        if atom is not None and atom.kind == "fdiv" and coefficient == 1:
+            # The high word of a product, perhaps with the factor added once more, shifted.
+            part, inner = atom.data
+            if inner >= _LEAST_MAGIC:
+                poly = (poly - table.plain(atom)) * inner + part
+                divisor *= inner
+                break
+    if divisor < _LEAST_MAGIC:
+        return None
+    factor = gcd(poly.gcd(), poly.constant)
+    if not factor & (factor - 1):
+        return None
+    quotient = -(-divisor // factor)
+    error = quotient * factor - divisor
+    multiplicand = Polynomial(table, {m: c // factor for m, c in poly.terms.items()})
+    low, high = multiplicand.range()
+    if low < 0 or high * error >= divisor:
+        return None
+    return floor_divide(multiplicand, quotient)
 
 
 def modulo(poly: Polynomial, divisor: int) -> Polynomial:

@@ -7,11 +7,13 @@ comparison is a conjunct too, known only by its predicate. A guard that can neve
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
 
 from ptxlint.cfg.dominance import DominatorsAnalysis, DominatorTree
-from ptxlint.dataflow.polynomial import Polynomial
+from ptxlint.cfg.loops import Loop
+from ptxlint.dataflow.loop_bounds import first_round_flag
+from ptxlint.dataflow.polynomial import INFINITY, Polynomial
 from ptxlint.dataflow.ssa import SsaAnalysis
 from ptxlint.dataflow.ssa_values import MERGE, PHI, RESULT, Ssa
 from ptxlint.dataflow.symbolic import Symbolic, SymbolicAnalysis
@@ -22,6 +24,8 @@ from ptxlint.ir.pattern import fold
 
 _DEPTH: Final = 100
 """How deep a tree of predicates is followed."""
+_NESTED: Final = 4
+"""So often it is asked within each other what held on the way to a block."""
 
 
 class Conjunct(NamedTuple):
@@ -48,6 +52,10 @@ _FLIPPED: Final = {
     "lt": "ge", "ge": "lt", "le": "gt", "gt": "le", "eq": "ne", "ne": "eq",
     "lo": "hs", "hs": "lo", "ls": "hi", "hi": "ls",
 }  # fmt: skip
+_HOLDS: Final[dict[str, Callable[[int], bool]]] = {
+    "lt": lambda gap: gap < 0, "le": lambda gap: gap <= 0, "gt": lambda gap: gap > 0,
+    "ge": lambda gap: gap >= 0, "eq": lambda gap: gap == 0, "ne": lambda gap: gap != 0,
+}  # fmt: skip
 _UNSIGNED_NAMES: Final = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
 
 
@@ -61,6 +69,7 @@ class Guards:
         self._instrs = facts.function.instrs
         self._predicates: dict[tuple[int, bool], Conjunction | None] = {}
         self._blocks: dict[int, Conjunction | None] = {}
+        self._nested = 0
 
     def of_predicate(self, value: int, holds: bool = True) -> Conjunction | None:
         """What is known when the predicate is true (or false); None if it never is."""
@@ -123,7 +132,7 @@ class Guards:
         ssa = self.ssa
         kind = ssa.kind[root]
         if kind == PHI:
-            return self._of_alternatives(ssa.operands[root], holds, depth)
+            return self._of_phi(root, holds, depth)
         if kind == MERGE:
             return self._merged(root, holds, depth)
         if kind != RESULT:
@@ -149,6 +158,63 @@ class Guards:
             return self._predicate(self.symbolic.value_read(instr, operand), holds, depth)
         constant = fold(operand)
         return _UNKNOWN if constant is None else (ALWAYS if bool(constant) == holds else None)
+
+    def _of_phi(self, root: int, holds: bool, depth: int) -> Any:
+        ssa, loops = self.ssa, self.symbolic.loops
+        flag = first_round_flag(ssa, loops, root)
+        if flag is not None:
+            table = self.symbolic.table
+            header = flag[0].header
+            index = table.plain(table.atom("index", (header,), 0, INFINITY, header))
+            return _at_least_zero(-index if flag[1] == holds else index - 1)
+        found = self._of_rounds(root, holds, depth)
+        if found is not None:
+            return found
+        return self._of_alternatives(ssa.operands[root], holds, depth)
+
+    def _of_rounds(self, root: int, holds: bool, depth: int) -> Conjunction | None:
+        """What a predicate says that each round of a loop works out for the next one.
+
+        None if that is not the same as what the first round is given.
+        """
+        ssa, loops = self.ssa, self.symbolic.loops
+        header = ssa.phi_block[root]
+        loop = loops.with_header(header)
+        if loop is None:
+            return None
+        first: set[Any] = set()
+        later: set[Any] = set()
+        for source, operand in zip(ssa.phi_sources(header), ssa.operands[root], strict=True):
+            inside = source >= 0 and loops.contains(loop, source)
+            (later if inside else first).add(self._predicate(operand, holds, depth))
+        if len(first) != 1 or len(later) != 1:
+            return None
+        (given,), (made,) = first, later
+        if given is None or made is None or any(c.polynomial is None for c in given | made):
+            return None
+        if any(self._is_changing(c.polynomial, loop) for c in made):
+            return None
+        found: Conjunction | None = ALWAYS
+        begin: Conjunction | None = ALWAYS
+        for conjunct in made:
+            before = shifted(conjunct, header, -1, None)
+            assert before.polynomial is not None
+            found = both(found, frozenset({before}))
+            start = shifted(before, header, 0, 0)
+            assert start.polynomial is not None
+            begin = both(begin, _at_least_zero(start.polynomial))
+        return found if begin == given else None
+
+    def _is_changing(self, poly: Polynomial, loop: Loop) -> bool:
+        """True if a polynomial changes from round to round of a loop by more than its index."""
+        contains = self.symbolic.loops.contains
+        for atom in poly.atoms():
+            if atom.kind == "index" and atom.data[0] == loop.header:
+                continue
+            inner = (poly.table.atoms[number] for number in atom.inner)
+            if any(a.block >= 0 and contains(loop, a.block) for a in inner):
+                return True
+        return False
 
     def _of_alternatives(self, values: Iterable[int], holds: bool, depth: int) -> Any:
         """A phi holds if the one that came in does: the only one that can, if it is just one."""
@@ -197,9 +263,26 @@ class Guards:
             relation = _FLIPPED[relation]
         unsigned = kind[0] == "u" or relation in _UNSIGNED_NAMES
         relation = _UNSIGNED_NAMES.get(relation, relation)
-        if unsigned and relation not in ("eq", "ne") and min(a.range()[0], b.range()[0]) < 0:
+        if unsigned and relation not in ("eq", "ne") and not self._are_unsigned(instr, (a, b)):
             return frozenset({Conjunct(None, ("unsigned", relation, a, b))})
+        chosen = _chosen(a - b)
+        if chosen is not None:
+            root, *gaps = chosen
+            yes, no = (_HOLDS[relation](gap) for gap in gaps)
+            if yes == no:
+                return ALWAYS if yes else None
+            return self._predicate(root, yes, _DEPTH // 2)
         return _inequality(relation, a, b)
+
+    def _are_unsigned(self, instr: Instr, words: tuple[Polynomial, Polynomial]) -> bool:
+        """True if words are no negative numbers, or not where control comes to an instruction."""
+        signed = [word for word in words if word.range()[0] < 0]
+        if not signed or self._nested >= _NESTED:
+            return not signed
+        self._nested += 1
+        known = self.of_block(self.ssa.cfg.block_of[instr.index])
+        self._nested -= 1
+        return known is None or all(implies(known, Conjunct(word)) for word in signed)
 
     def _boolean(self, instr: Instr, relation: str, holds: bool) -> Any:
         """`setp.ne r, 0` of `selp r, 1, 0, p` is p."""
@@ -285,6 +368,23 @@ def either(left: Conjunction | None, right: Conjunction | None) -> Any:
     return _UNKNOWN
 
 
+def shifted(conjunct: Conjunct, header: int, rounds: int, number: int | None) -> Conjunct:
+    """A conjunct put in terms of a round that many rounds earlier, or of round `number`."""
+
+    def later(poly: Polynomial) -> Polynomial:
+        for atom in poly.atoms():
+            if atom.kind == "index" and atom.data[0] == header:
+                table = poly.table
+                index = table.plain(atom) if number is None else table.constant(number)
+                return poly.substitute({atom: index + rounds})
+        return poly
+
+    if conjunct.polynomial is not None:
+        return Conjunct(later(conjunct.polynomial))
+    parts = [later(p) if isinstance(p, Polynomial) else p for p in conjunct.key]
+    return Conjunct(None, tuple(parts))
+
+
 def implies(known: Conjunction, wanted: Conjunct) -> bool:
     """True if the conjunction certainly entails the conjunct."""
     if wanted in known:
@@ -292,7 +392,25 @@ def implies(known: Conjunction, wanted: Conjunct) -> bool:
     goal = wanted.polynomial
     if goal is None:
         return False
+    goal = _undivided(goal)
     return any(c.polynomial is not None and goal.least_above(c.polynomial) >= 0 for c in known)
+
+
+def _undivided(poly: Polynomial) -> Polynomial:
+    """A polynomial that is negative where the given one is, without a division that is all of it:
+    k floor(p / d) + c >= 0 says that p / d is at least (k > 0) or at most so much."""
+    terms = [monomial for monomial in poly.terms if monomial]
+    if len(terms) != 1 or len(terms[0]) != 1:
+        return poly
+    atom, factor = poly.table.atoms[terms[0][0]], poly.terms[terms[0]]
+    if atom.kind != "fdiv":
+        return poly
+    part, divisor = atom.data
+    if factor > 0:
+        least: Polynomial = part - divisor * -(poly.constant // factor)
+        return _undivided(least)
+    most: Polynomial = -part + (divisor * (poly.constant // -factor) + divisor - 1)
+    return _undivided(most)
 
 
 def _inequality(relation: str, a: Polynomial, b: Polynomial) -> Any:
@@ -306,14 +424,38 @@ def _inequality(relation: str, a: Polynomial, b: Polynomial) -> Any:
         if low == high == 0:
             return None
         # One side of an unequal pair that cannot be on the other.
-        if low == 0:
+        if low == 0 and not _is_tested(a - b):
             return _at_least_zero(a - b - 1)
-        if high == 0:
+        if high == 0 and not _is_tested(a - b):
             return _at_least_zero(b - a - 1)
         first, second = sorted((a, b), key=repr)
         return frozenset({Conjunct(None, ("unequal", first, second))})
-    difference = b - a if relation in ("lt", "le") else a - b
-    return _at_least_zero(difference - 1 if relation in ("lt", "gt") else difference)
+    poly = {"lt": b - a - 1, "le": b - a, "gt": a - b - 1, "ge": a - b}[relation]
+    return _at_least_zero(poly)
+
+
+def _chosen(gap: Polynomial) -> tuple[int, int, int] | None:
+    """A predicate and two numbers, of which it chooses the first one where it holds; None if a
+    polynomial is not just that."""
+    terms = [monomial for monomial in gap.terms if monomial]
+    if len(terms) != 1 or len(terms[0]) != 1:
+        return None
+    atom = gap.table.atoms[terms[0][0]]
+    if atom.kind != "select" or not (atom.data[1].is_constant and atom.data[2].is_constant):
+        return None
+    yes, no = (gap.terms[terms[0]] * arm.constant + gap.constant for arm in atom.data[1:])
+    return atom.data[0], yes, no
+
+
+def _is_tested(poly: Polynomial) -> bool:
+    """True for bits that are picked from a word of which more is not known: a flag, no index."""
+    atoms = poly.table.atoms
+    return any(
+        atoms[number].kind in ("opaque", "load", "select")
+        for atom in poly.atoms()
+        if atom.kind == "fdiv"
+        for number in atom.inner
+    )
 
 
 def _at_least_zero(poly: Polynomial) -> Conjunction | None:

@@ -227,25 +227,47 @@ class Polynomial:
         return total
 
     def range(self) -> tuple[int, int]:
-        """Inclusive bounds from the bounds of the atoms, each term by itself.
+        """Inclusive bounds from the bounds of the atoms, each term by itself but remainders.
 
         `-INFINITY` and `INFINITY` (or beyond) stand for no bound.
         """
         if self._range is None:
             low = high = 0
             atoms = self.table.atoms
+            quotients: list[tuple[Atom, int]] = []
             for monomial, coefficient in self.terms.items():
                 if len(monomial) == 1:
                     atom = atoms[monomial[0]]
                     a, b = atom.low, atom.high
+                    if atom.kind == "fdiv":
+                        quotients.append((atom, coefficient))
                 else:
                     a, b = self.table.monomial_range(monomial)
                 if coefficient < 0:
                     a, b = b, a
                 low += a * coefficient
                 high += b * coefficient
+            for atom, coefficient in quotients:
+                known = self._with_remainder(atom, coefficient)
+                if known is not None:
+                    low, high = max(low, known[0]), min(high, known[1])
             self._range = (low, high)
         return self._range
+
+    def _with_remainder(self, quotient: Atom, coefficient: int) -> tuple[int, int] | None:
+        """Bounds by what p - d floor(p / d) is, where that is in the sum; None if it is not."""
+        part, divisor = quotient.data
+        count, left = divmod(-coefficient, divisor)
+        leading = next((m for m in part.terms if m), None)
+        if left or leading is None or self.terms.get(leading) != count * part.terms[leading]:
+            return None
+        terms = dict(self.terms)
+        del terms[quotient.number,]
+        # A quotient within p has a smaller number, so that this comes to an end.
+        low, high = (Polynomial(self.table, terms) - part * count).range()
+        step = gcd(part.gcd(), divisor)
+        ends = (count * (part.constant % step), count * (part.constant % step + divisor - step))
+        return low + min(ends), high + max(ends)
 
     def least_above(self, other: Polynomial) -> int:
         """The lower end of `(self - other).range()`, remembered."""

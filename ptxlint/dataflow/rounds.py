@@ -7,7 +7,7 @@ is masked off; where it is read the round has come.
 from __future__ import annotations
 
 from ptxlint.cfg.loops import Loop, LoopForest
-from ptxlint.dataflow.guards import Conjunct, Guards, implies
+from ptxlint.dataflow.guards import Conjunct, Guards, implies, shifted
 from ptxlint.dataflow.polynomial import Polynomial
 from ptxlint.dataflow.ssa_values import Ssa
 
@@ -99,23 +99,6 @@ class Rounds:
             if known is not None and not implies(known, wanted):
                 return conjunct
         return Conjunct(high - low - 1 if relation == "lt" else high - low)
-
-
-def shifted(conjunct: Conjunct, header: int, rounds: int, number: int | None) -> Conjunct:
-    """A conjunct put in terms of a round that many rounds earlier, or of round `number`."""
-
-    def later(poly: Polynomial) -> Polynomial:
-        for atom in poly.atoms():
-            if atom.kind == "index" and atom.data[0] == header:
-                table = poly.table
-                index = table.plain(atom) if number is None else table.constant(number)
-                return poly.substitute({atom: index + rounds})
-        return poly
-
-    if conjunct.polynomial is not None:
-        return Conjunct(later(conjunct.polynomial))
-    parts = [later(p) if isinstance(p, Polynomial) else p for p in conjunct.key]
-    return Conjunct(None, tuple(parts))
 
 
 def _key(conjunct: Conjunct) -> tuple[object, ...]:

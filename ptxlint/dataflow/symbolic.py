@@ -19,8 +19,10 @@ from ptxlint.dataflow.bitwise import (
     bit_or,
     bit_xor,
     floor_divide,
+    high_word,
     latest_block,
 )
+from ptxlint.dataflow.loop_bounds import last_index
 from ptxlint.dataflow.polynomial import INFINITY, AtomTable, Polynomial
 from ptxlint.dataflow.ssa import SsaAnalysis
 from ptxlint.dataflow.ssa_values import MERGE, PHI, RESULT, Ssa
@@ -117,7 +119,6 @@ class Symbolic:
     def _evaluate(self, wanted: int, known: dict[int, Polynomial]) -> Polynomial:
         """Evaluate a value and what it needs, without recursion over the chain of operands."""
         stack = [wanted]
-        needs: dict[int, tuple[int, ...]] = {}
         while stack:
             value = stack[-1]
             if value in known:
@@ -127,10 +128,7 @@ class Symbolic:
             if self.budget.left <= 0:
                 known[value] = self._opaque(value)
                 continue
-            needed = needs.get(value)
-            if needed is None:
-                needed = needs[value] = self._needs(value, known)
-            missing = [v for v in needed if v not in known]
+            missing = [v for v in self._needs(value, known) if v not in known]
             if missing and len(stack) < 20_000:
                 stack += missing
                 continue
@@ -252,16 +250,42 @@ class Symbolic:
         for phi in phis:
             overlay[phi] = self._opaque(phi)
         found: dict[int, Polynomial] = {}
+        last = self._last_index(loop, overlay)
         for phi in phis:
-            poly = self._induction(loop, phi, overlay, known)
+            poly = self._induction(loop, phi, overlay, known, last)
             if poly is not None:
                 found[phi] = poly
         self._opening.discard(header)
         for phi in phis:
             known[phi] = found.get(phi) or self._opaque(phi)
+        if last is None:
+            self._bound(loop, phis, known)
+
+    def _last_index(self, loop: Loop, known: dict[int, Polynomial]) -> int | None:
+        """The number of a loop's last round, where constants say so. The index has that bound."""
+
+        def operand(instr: Instr, at: int) -> Polynomial | None:
+            return self._operand(instr, instr.operands[at], lambda v: self._evaluate(v, known))
+
+        last = last_index(self.ssa, self.loops, loop, operand)
+        if last is not None:
+            index = self.table.atom("index", (loop.header,), 0, last, loop.header)
+            index.high = min(index.high, last)
+        return last
+
+    def _bound(self, loop: Loop, phis: list[int], known: dict[int, Polynomial]) -> None:
+        """Bound the index of a loop that counts up to a constant."""
+        if self._last_index(loop, _Overlay(known)) is not None:
+            for phi in phis:
+                known[phi] = Polynomial(self.table, known[phi].terms)
 
     def _induction(
-        self, loop: Loop, phi: int, overlay: _Overlay, known: dict[int, Polynomial]
+        self,
+        loop: Loop,
+        phi: int,
+        overlay: _Overlay,
+        known: dict[int, Polynomial],
+        last: int | None,
     ) -> Polynomial | None:
         block = self.ssa.phi_block[phi]
         inits: list[int] = []
@@ -273,13 +297,17 @@ class Symbolic:
             (nexts if inside else inits).append(operand)
         if len(inits) != 1 or not nexts:
             return None
-        steps = {self._evaluate(v, overlay) - overlay[phi] for v in nexts}
-        if len(steps) != 1:
+        values = {self._evaluate(v, overlay) for v in nexts}
+        if len(values) != 1:
             return None
-        step = steps.pop()
-        if not self._is_invariant(step, loop):
-            return None
+        value = values.pop()
         init = self._evaluate(inits[0], known)
+        step = value - overlay[phi]
+        if last == 1 and self._is_invariant(value, loop):
+            # The second round is the last one.
+            step = value - init
+        elif not self._is_invariant(step, loop):
+            return None
         index = self.table.atom("index", (loop.header,), 0, INFINITY, loop.header)
         return init + step * self.table.plain(index)
 
@@ -429,10 +457,25 @@ def _add(symbolic: Symbolic, instr: Instr, value: int, of: _Of) -> Polynomial | 
 
 def _mul(symbolic: Symbolic, instr: Instr, value: int, of: _Of) -> Polynomial | None:
     operands = _all(symbolic, instr, of, 2)
-    if operands is None or instr.shape.has("hi") or not _is_small(symbolic, *operands):
+    if operands is None or not _is_small(symbolic, *operands):
         return None
+    if instr.shape.has("hi"):
+        return _high(instr, *operands)
     bits = _factors(symbolic, instr, operands)
     return symbolic._fits(instr, operands[0] * operands[1], bits, True)
+
+
+def _high(instr: Instr, a: Polynomial, b: Polynomial) -> Polynomial | None:
+    """The high word of a product with a number, as divisions by numbers have it."""
+    bits, signed = _width(instr)
+    if not b.is_constant:
+        a, b = b, a
+    if not b.is_constant or a.range()[0] < 0:
+        return None
+    factor = b.constant
+    if not signed and factor < 0:
+        factor += 1 << bits
+    return high_word(a * factor, bits)
 
 
 def _factors(symbolic: Symbolic, instr: Instr, operands: list[Polynomial]) -> int:
@@ -488,7 +531,7 @@ def _shr(symbolic: Symbolic, instr: Instr, value: int, of: _Of) -> Polynomial | 
         # A word of sign bits, 0 or -1, keeps its low ones: the fix-up of a signed division.
         if operands[0].range() == (-1, 0):
             return operands[0] * -(((1 << bits) - 1) >> amount)
-        return None
+        symbolic._fits(instr, operands[0], bits, False)
     result = floor_divide(operands[0], 1 << amount)
     if signed and len(result.terms) == 1:
         _tighten(result, -(1 << (bits - 1)) >> amount, ((1 << (bits - 1)) - 1) >> amount)
