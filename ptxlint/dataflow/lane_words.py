@@ -41,6 +41,8 @@ State: TypeAlias = "Mapping[int, Known]"
 TRUE: Final[Condition] = ()
 FALSE: Final[Condition] = ((0, 1),)
 _MAX_DEPTH: Final = 20_000
+_LOOKED_THROUGH: Final = 6
+"""Operations on single bits that a mask is put through."""
 
 
 class Word(NamedTuple):
@@ -221,7 +223,45 @@ class LaneWords:
                 words.append(complement(plain) if operand.sign == "!" else None)
             else:
                 words.append(self._leaf(instr, operand))
+        if instr.shape.opcode == "and" and words[0] is None:
+            mask, source = _number(words[1]), instr.operands[1]
+            if mask is not None and isinstance(source, Register):
+                read = values[instr.uses.index(source)]
+                return self._masked(read, mask, lookup, _LOOKED_THROUGH)
         return _RULES[instr.shape.opcode](instr, words, self._ssa.result[value])
+
+    def _masked(
+        self, value: int, mask: int, lookup: Mapping[int, _Known], depth: int
+    ) -> Word | None:
+        """Some bits of a word that is not linear as a whole: those of what it is made of."""
+        ssa = self._ssa
+        root = ssa.resolve(value)
+        try:
+            found = lookup[root]
+        except KeyError:
+            return None
+        bits = BITS.get(ssa.register[root].type, 32)
+        if isinstance(found, Word):
+            return _and(found, self.constant(mask), bits)
+        if found is not None or ssa.kind[root] != RESULT or not depth:
+            return None
+        instr = self._instrs[ssa.instr[root]]
+        opcode, parts = instr.shape.opcode, ssa.operands[root]
+        if instr.shape.type == "pred" or len(instr.operands) != 3:
+            return None
+        if opcode in ("or", "xor", "and") and len(parts) == 2:
+            a, b = (self._masked(part, mask, lookup, depth - 1) for part in parts)
+            return None if a is None or b is None else _BITWISE[opcode](a, b, bits)
+        amount = fold(instr.operands[2])
+        if opcode not in ("shl", "shr") or instr.shape.type.startswith("s") or len(parts) != 1:
+            return None
+        if amount is None or not 0 <= amount < bits:
+            return None
+        if opcode == "shl":
+            inner = self._masked(parts[0], mask >> amount, lookup, depth - 1)
+            return None if inner is None else _times(inner, 1 << amount, bits)
+        inner = self._masked(parts[0], mask << amount & (1 << bits) - 1, lookup, depth - 1)
+        return None if inner is None else _linear(inner, bits, lambda x: x >> amount)
 
     def _leaf(self, instr: Instr, operand: Operand) -> Word | None:
         """An operand that is no register."""
@@ -858,6 +898,7 @@ def _shuffle(instr: Instr, words: _Words, result: int) -> Known:
     return make(0, constant, (0,) * min(5, len(word.basis)) + word.basis[5:], 32, word.symbol)
 
 
+_BITWISE: Final = {"or": _or, "xor": xor_words, "and": _and}
 _RULES: Final[dict[str, _Rule]] = {
     "mov": _mov, "cvta": _mov, "add": _binary(add_words), "sub": _binary(_subtract),
     "xor": _logic(xor_words, _xor_predicates), "and": _logic(_and, both),

@@ -120,3 +120,33 @@ def test_random_code(seed: int) -> None:
                 holds = {spread.value(t) for t in range(1 << len(lanes.directions))}
             assert holds == {t for t, bit in enumerate(truth) if bit}, str(instr)
     assert known > 3
+
+
+@pytest.mark.parametrize(
+    ("code", "muted", "bit"),
+    [
+        ("shr.u32 %r2, %r0, 1;\nor.b32 %r3, %r2, %r0;\nand.b32 %r4, %r3, 16;", 16, 5),
+        ("shr.u32 %r2, %r0, 1;\nor.b32 %r3, %r0, %r2;\nshl.b32 %r5, %r3, 3;\n"
+         "and.b32 %r4, %r5, 128;", 16, 5),
+        ("shl.b32 %r2, %r0, 2;\nor.b32 %r3, %r0, %r2;\nshr.u32 %r5, %r3, 1;\n"
+         "and.b32 %r4, %r5, 4;", 2, 3),
+    ],
+)  # fmt: skip
+def test_a_mask_is_put_through_what_is_not_linear_as_a_whole(
+    code: str, muted: int, bit: int
+) -> None:
+    """Lanes whose addresses do not matter leave one of two bits that are joined."""
+    module = parse(f"{HEAD}{code}\nret;\n}}\n", "k.ptx")
+    facts = Facts(module, module.functions[0])
+    ssa = facts.get(SsaAnalysis)
+    runner = machine.SharedMachine(facts, 1 << WIDTH, Random(0))
+    runner.compute_all()
+    assert list(runner.run(100)) == []
+    instr = next(i for i in facts.function.instrs if i.opcode == "and")
+    (value,) = ssa.def_values[instr.index]
+    assert LaneWords(ssa, WIDTH).plain(value) is None
+    found = LaneWords(ssa, WIDTH, muted).plain(value)
+    assert isinstance(found, Word)
+    assert [bool(entry) for entry in found.basis] == [at == bit for at in range(WIDTH)]
+    truth = runner.registers[instr.defs[0]]
+    assert all(found.value(t) == truth[t] for t in range(1 << WIDTH) if not t & muted)
