@@ -165,19 +165,28 @@ class Conditions:
         assert condition.origin is not None
         return self._with(condition.origin, to, condition.steps)
 
-    def summed_up(self, conditions: list[Condition]) -> list[Condition]:
+    def summed_up(
+        self, conditions: list[Condition]
+    ) -> tuple[list[Condition], dict[int, tuple[int, ...]]]:
         """The same in fewer conditions: pieces are put together where they are one for all threads,
-        and what is said of one round only is left out where it is said of all rounds."""
+        and what is said of one round only is left out where it is said of all rounds.
+
+        With them, by number, what each condition has become.
+        """
         pieces: dict[tuple[Polynomial, Rounds, int], list[LaneMap]] = {}
         first: dict[tuple[Polynomial, Rounds, int], Condition] = {}
+        parts: dict[tuple[Polynomial, Rounds, int], list[Condition]] = {}
         out: dict[int, Condition] = {}
+        became: dict[int, tuple[int, ...]] = {}
         for condition in conditions:
             rest, to = condition.rest, condition.map
             if rest is None or to is None:
                 out[condition.number] = condition
+                became[condition.number] = (condition.number,)
                 continue
             key = rest, condition.rounds, condition.store
             first.setdefault(key, condition)
+            parts.setdefault(key, []).append(condition)
             maps = pieces.setdefault(key, [])
             if to not in maps:
                 maps.append(to)
@@ -186,24 +195,32 @@ class Conditions:
             for to in maps if whole is None else [whole]:
                 moved = self.moved(first[key], to)
                 out[moved.number] = moved
-        general: set[tuple[Polynomial | None, LaneMap | None]] = {
-            (c.rest, c.map) for c in out.values() if c.map is not None and not c.rounds
-        }
-        return [c for c in out.values() if not c.rounds or not self._is_said(c, general)]
+            for part in parts[key]:
+                assert part.map is not None
+                to = part.map if whole is None else whole
+                became[part.number] = (self.moved(first[key], to).number,)
+        general = [c for c in out.values() if c.map is not None and not c.rounds]
+        said = {}
+        for condition in out.values():
+            if condition.rounds:
+                by = self._said_by(condition, general)
+                if by is not None:
+                    said[condition.number] = by.number
+        for number, to_numbers in became.items():
+            became[number] = tuple([said.get(n, n) for n in to_numbers])
+        return [c for c in out.values() if c.number not in said], became
 
-    def _is_said(
-        self, condition: Condition, general: set[tuple[Polynomial | None, LaneMap | None]]
-    ) -> bool:
-        """True if one of the general conditions says this of the round that it is about."""
-        for rest, to in general:
-            if to != condition.map or rest is None:
+    def _said_by(self, condition: Condition, general: list[Condition]) -> Condition | None:
+        """The one of the general conditions that says this of the round that it is about."""
+        for other in general:
+            if other.map != condition.map:
                 continue
-            found: Polynomial | None = rest
+            found = other.rest
             for header, number in condition.rounds:
                 found = None if found is None else self._replaced(found, header, None, number)
-            if found == condition.rest:
-                return True
-        return False
+            if found is not None and found == condition.rest:
+                return other
+        return None
 
     def estranged(self, condition: Condition) -> Condition:
         """The condition about a round of which nobody knows any more which one it was."""

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 from ptxlint.dataflow import floats, integer_words
 from ptxlint.dataflow.conditions import Condition, Conditions
-from ptxlint.dataflow.floats import FORMATS, AbstractFloat
+from ptxlint.dataflow.floats import FORMATS, AbstractFloat, Format
 from ptxlint.dataflow.guards import ALWAYS, Conjunct, Conjunction, Guards, GuardsAnalysis
 from ptxlint.dataflow.joins import Joins, JoinsAnalysis
 from ptxlint.dataflow.lane_map import lane_width
@@ -30,6 +30,7 @@ from ptxlint.dataflow.padding_products import Products
 from ptxlint.dataflow.padding_reach import Reach
 from ptxlint.dataflow.padding_values import (
     DATA,
+    UNKNOWN,
     Data,
     Dependences,
     Evaluator,
@@ -40,8 +41,16 @@ from ptxlint.dataflow.padding_values import (
     conjunct_bits,
     is_finite_word,
 )
+from ptxlint.dataflow.padding_words import Words
 from ptxlint.dataflow.polynomial import Polynomial
-from ptxlint.dataflow.reductions import Leaf, Reduction, Reductions, ReductionsAnalysis
+from ptxlint.dataflow.reductions import (
+    Leaf,
+    Node,
+    Reduction,
+    Reductions,
+    ReductionsAnalysis,
+    narrow_type,
+)
 from ptxlint.dataflow.rounds import Rounds
 from ptxlint.dataflow.shared_provenance import SharedProvenanceAnalysis
 from ptxlint.dataflow.ssa import SsaAnalysis
@@ -162,14 +171,10 @@ class Padding:
                 self._joins, self.steps,
             )  # fmt: skip
             self._mover.marks = self._marks
-            self._shared_is_finite = self._reach.is_without_infinities or self._stores_finite()
-            free = self._evaluator(None, ALWAYS)
-            self._movements.is_zero = lambda passage, condition: self._mover.is_zero(
-                free, passage.payload.instr, self._movements.stored(passage)[0], condition
-            )
             self._loads = list(self._groups())
             self._put_marks()
             self._marks.spread()
+            self._words = self._find_words()
             self._judge()
 
     @property
@@ -192,20 +197,30 @@ class Padding:
             relatives.clear()
         self._relatives.clear()
 
-    def _stores_finite(self) -> bool:
-        """True if all that goes to shared memory is finite as long as what comes from it is.
+    def _find_words(self) -> Words:
+        """What values hold, freely and where they are padding.
 
-        What warps hand over within one reduction is left out: nothing else reads it.
+        Of what comes from shared memory in an unknown way it is first taken for granted that it is
+        finite, which then what is stored there must be. What warps hand over within one reduction
+        is left out: nothing else reads it.
         """
         self._shared_is_finite = True
-        evaluator = self._evaluator(None, ALWAYS)
-        found = all(
-            is_finite_word(evaluator.of(value).word)
+        words = self._made_words()
+        self._shared_is_finite = self._reach.is_without_infinities or all(
+            is_finite_word(words.free(value))
             for store in self._reach.shared_stores()
             for value in self._reach.payload(store)
         )
-        self._drop_evaluators()
-        return found
+        return words if self._shared_is_finite or not words.is_guessed else self._made_words()
+
+    def _made_words(self) -> Words:
+        words = Words(
+            self.ssa, self.guards, self.uniformity, self.reductions, self._dependences,
+            self._conditions, self._movements, self._marks, self._joins, self.steps,
+            self._shared_is_finite,
+        )  # fmt: skip
+        words.run()
+        return words
 
     # Sites ------------------------------------------------------------------------------------
     def _find_sites(self) -> None:
@@ -300,7 +315,9 @@ class Padding:
 
     def _of_products(self) -> Iterator[tuple[int, Pair]]:
         """The verdicts on what reaches the factors of products."""
-        products = Products(self._conditions, self._movements, self._marks, self._mover)
+        products = Products(
+            self._conditions, self._movements, self._marks, self._mover, self._words
+        )
         evaluator = self._evaluator(None, ALWAYS)
         for instr in self.reductions.contractions:
             for judged in products.judge(instr, evaluator):
@@ -457,6 +474,28 @@ class Padding:
             number = floats.absolute(number)
         return _Value(number, bool(found.touched))
 
+    def _held(
+        self, reduction: Reduction, leaf: Leaf, form: Format, condition: Condition | None
+    ) -> AbstractFloat:
+        """The number that goes into a reduction of floats where a condition holds, or anywhere."""
+        words = self._words
+        if leaf.product is not None:
+            narrow = FORMATS.get(narrow_type(leaf.product), form)
+            part = leaf.node.part
+            found = [
+                UNKNOWN if v is None else words.node(Node(v, part), form.bits, condition)
+                for v in (self.reductions.read(leaf.product, o) for o in leaf.product.operands[1:3])
+            ]
+            a, b = (as_float(word, narrow) for word in found)
+            read = self.reductions.read
+            first, second = (read(leaf.product, o) for o in leaf.product.operands[1:3])
+            if first is not None and first == second:
+                return floats.square(a, floats.Mode(form))
+            return floats.multiply(a, b, floats.Mode(form))
+        word = words.node(leaf.node, form.bits, condition)
+        number = as_float(word, FORMATS.get(leaf.narrow, form))
+        return floats.absolute(number) if leaf.absolute else number
+
     def _pair(
         self,
         reduction: Reduction,
@@ -466,6 +505,13 @@ class Padding:
     ) -> Pair | None:
         site = self._loads[0][0]
         conjunct = condition.conjunct
+        form = FORMATS.get(reduction.type.removesuffix("x2"))
+        if form is not None:
+            held = self._held(reduction, leaf, form, condition)
+            neutral = self._neutral(reduction, held)
+            if neutral:
+                shown = conjunct or min(site.guard, key=repr)
+                return Pair(site, shown, reduction, held, PROVED, neutral, leaf)
         if conjunct is None:
             conjunct = min(site.guard, key=repr)
             if self._is_neutral_anyway(reduction, leaf):

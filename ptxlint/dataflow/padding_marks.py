@@ -40,11 +40,14 @@ from ptxlint.ir.types import BITS
 CONTRACTIONS: Final = frozenset({"mma", "wgmma", "tcgen05", "wmma"})
 _PASSES: Final = 24
 """So often all instructions are looked at before what loops carry is given up."""
+_MOST_MARKS: Final = 96
+"""So many marks are told apart on one value."""
 _PACKED: Final = frozenset({"f16x2", "bf16x2", "f32x2"})
 _WHOLE_WIDTH: Final = 32
 _ENDS: Final = frozenset({"st", "stmatrix", "red", "bra", "call", "bar", "barrier"})
 _IN_MEMORY: Final = "the layout of a factor in shared memory is not known"
 _IN_PART: Final = "only a part of an axis is combined"
+_CROWDED: Final = "padding of too many places meets in one value"
 _SEVERAL_WAYS: Final = "the padding's place in a matrix is not known"
 
 
@@ -88,6 +91,8 @@ class Marks:
         self.all: list[Mark] = []
         self._numbers: dict[tuple[int, int], int] = {}
         self._of: dict[int, Halves] = {}
+        self._crowded: set[int] = set()
+        """Values with more marks than are told apart."""
         self._at_loads: dict[int, int] = {}
         self._at_copies: dict[int, int] = {}
         self._last: dict[object, object] = {}
@@ -97,8 +102,12 @@ class Marks:
         self._elements: dict[object, int] = {}
         self._without_map: dict[int, bool] = {}
         self._passed: dict[object, dict[int, dict[int, Condition]]] = {}
-        self._sums: dict[tuple[int, ...], list[Condition]] = {}
+        self._sums: dict[tuple[int, ...], tuple[list[Condition], dict[int, tuple[int, ...]]]] = {}
+        self._together: dict[tuple[int, int, int], tuple[tuple[int, int, int], ...]] = {}
+        self._became: dict[object, dict[int, dict[int, tuple[int, ...]]]] = {}
         self._members: dict[int, tuple[Mark, ...]] = {}
+        self._distinct: dict[int, tuple[Condition, ...]] = {}
+        self._followed: dict[tuple[int, int], int] = {}
         self._told: dict[int, int] = {}
         self._going: dict[tuple[int, int, int, int], tuple[int, int]] = {}
         self._beyond: dict[tuple[int, int, int, int], int] = {}
@@ -108,7 +117,6 @@ class Marks:
         self._rounds: dict[tuple[int, int], int] = {}
         self._shuffles: dict[tuple[int, int], int] = {}
         self._payloads: dict[Payload, tuple[int | None, int, int]] = {}
-        self._shifted: dict[tuple[int, int], int] = {}
         self._after: dict[tuple[int, int, int, int], int] = {}
         self.exchanged: dict[int, Instr] = {}
         """By mark: an exchange between lanes that mixes it with others in an unknown way."""
@@ -145,6 +153,25 @@ class Marks:
         if part == WHOLE or parts == 1:
             return low | high
         return (low, high)[part * 2 // parts]
+
+    def conditions_of(self, value: int) -> tuple[Condition, ...]:
+        """The conditions of a value's marks, each once."""
+        low, high = self._of.get(self._ssa.resolve(value), NONE)
+        bits = low | high
+        found = self._distinct.get(bits)
+        if found is None:
+            found = self._distinct[bits] = tuple(
+                dict.fromkeys([mark.condition for mark in self.each(bits)])
+            )
+        return found
+
+    def before(self, value: int, header: int) -> dict[int, list[Condition]]:
+        """By the number of a condition at a loop's header: those of what a round leaves."""
+        out: dict[int, list[Condition]] = {}
+        for condition in self.conditions_of(value):
+            later = self._conditions.all[self._following(condition, header)]
+            out.setdefault(later.number, []).append(condition)
+        return out
 
     def of_node(self, node: Node) -> int:
         """The marks of a reduction's node."""
@@ -205,9 +232,15 @@ class Marks:
             return
         old = self._of.get(value, NONE)
         new = old[0] | marks[0], old[1] | marks[1]
-        if new != old:
-            self._of[value] = new
-            self._changed = True
+        if new == old:
+            return
+        if value in self._crowded or (new[0] | new[1]).bit_count() > _MOST_MARKS:
+            self._crowded.add(value)
+            new = self._lost(_CROWDED, new[0]), self._lost(_CROWDED, new[1])
+            if new == old:
+                return
+        self._of[value] = new
+        self._changed = True
 
     def _get(self, value: int) -> Halves:
         return self._of.get(self._ssa.resolve(value), NONE)
@@ -237,20 +270,24 @@ class Marks:
             return known
         out = 0
         for mark in self.each(bits):
-            condition = mark.condition
-            number = self.number(condition, mark.load)
-            key = number, header
-            found = self._shifted.get(key)
-            if found is None:
-                later = condition if condition.lost else self._conditions.earlier(condition, header)
-                if later is None:
-                    reason = "a loop carries the padding on in a way that is not recognised"
-                    later = self._conditions.lost(reason)
-                    self.carried.setdefault(number, header)
-                found = self._shifted[key] = self.number(later, mark.load)
-            out |= 1 << found
+            later = self._conditions.all[self._following(mark.condition, header)]
+            if later.lost and not mark.condition.lost:
+                self.carried.setdefault(self.number(*mark), header)
+            out |= 1 << self.number(later, mark.load)
         self._rounds[bits, header] = out
         return out
+
+    def _following(self, condition: Condition, header: int) -> int:
+        """The number of a condition of one iteration as the next one sees it."""
+        key = condition.number, header
+        found = self._followed.get(key)
+        if found is None:
+            later = condition if condition.lost else self._conditions.earlier(condition, header)
+            if later is None:
+                reason = "a loop carries the padding on in a way that is not recognised"
+                later = self._conditions.lost(reason)
+            found = self._followed[key] = later.number
+        return found
 
     def _instr(self, instr: Instr) -> None:
         ssa = self._ssa
@@ -522,16 +559,36 @@ class Marks:
         for node in (Node(value), Node(value, 0), Node(value, 1)):
             step = self._reductions.step_at(node)
             lanes |= 0 if step is None else step.lanes
+        common = self._conditions_of_all(instr)
         out = []
         for half in marks:
             kept = 0
             for mark in self.each(half):
                 condition = mark.condition
-                varies = any(self._conditions.varies(condition, h) for h in reduction.loops)
-                if not condition.bits & lanes and not varies:
+                if not common >> condition.number & 1 or condition.bits & lanes:
+                    continue
+                if not any(self._conditions.varies(condition, h) for h in reduction.loops):
                     kept |= 1 << self.number(*mark)
             out.append(kept)
         return out[0], out[1]
+
+    def _conditions_of_all(self, instr: Instr) -> int:
+        """The numbers of the conditions that all have which are marked and combined, as bits.
+
+        Where only some of them are padding the result is a mixture, to be judged by its leaves.
+        """
+        fused = instr.opcode in ("fma", "mad")
+        factors, common = 0, -1
+        for place, operand in enumerate(instr.operands[1:]):
+            value = self._reductions.read(instr, operand)
+            bits = 0 if value is None else self.of(value)
+            if not bits:
+                continue
+            if fused and place < 2:
+                factors |= self._conditions_of(bits)
+            else:
+                common &= self._conditions_of(bits)
+        return common & factors if factors else common
 
     def _left_apart(self, reduction: Reduction, shared: int) -> int:
         """Marks for conditions on an axis of which only a part is combined: all of the part may be
@@ -618,10 +675,10 @@ class Marks:
         ):
             element = self._element(passage) if self._is_without_map(bits) else 0
             first.setdefault((geometry, bits, element), passage)
-        together = tuple(first)
+        together = self._together[key] = tuple(first)
         out = self._results.get(together)
         if out is None:
-            out = self._results[together] = self._put_through(instr, first)
+            out = self._results[together] = self._put_through(instr, together, first)
         self._results[key] = out
         return out
 
@@ -666,13 +723,18 @@ class Marks:
                 out |= 1 << self.number(lost, load)
         return out
 
-    def _put_through(self, instr: Instr, ways: dict[tuple[int, int, int], Passage]) -> int:
+    def _put_through(
+        self,
+        instr: Instr,
+        key: object,
+        ways: dict[tuple[int, int, int], Passage],
+    ) -> int:
         """What a load makes of the marks of all that it reads, by geometry and marks."""
         found: dict[int, dict[int, Condition]] = {}
-        for key, passage in ways.items():
-            passed = self._passed.get(key)
+        for way, passage in ways.items():
+            passed = self._passed.get(way)
             if passed is None:
-                passed = self._passed[key] = self._pass(instr, passage, key[1])
+                passed = self._passed[way] = self._pass(instr, passage, way[1])
             for load, conditions in passed.items():
                 found.setdefault(load, {}).update(conditions)
         return self._summed_up(found)
@@ -680,6 +742,7 @@ class Marks:
     def _summed_up(self, found: dict[int, dict[int, Condition]]) -> int:
         """Marks of the conditions of each load, in fewer ones where that is possible."""
         out = 0
+        became = self._became[key] = {}
         for load, conditions in found.items():
             together = tuple(conditions)
             self._work.left -= 1
@@ -688,9 +751,31 @@ class Marks:
                 self._work.left -= len(together)
                 summed_up = self._conditions.summed_up(list(conditions.values()))
                 self._sums[together] = summed_up
-            for condition in summed_up:
+            became[load] = summed_up[1]
+            for condition in summed_up[0]:
                 out |= 1 << self.number(condition, load)
         return out
+
+    def ways_in(self, instr: Instr, at: int, half: int) -> tuple[object, ...]:
+        """What tells apart the ways into half of a loaded register, and what comes of the marks."""
+        key = instr.index, at, half
+        return tuple(self._ways[key][1]), self._together.get(key)
+
+    def put_through(
+        self, instr: Instr, at: int, half: int, place: int
+    ) -> Iterator[tuple[Condition, tuple[int, ...]]]:
+        """The conditions of what comes one way into half of a register, each with the numbers of
+        what it has become there."""
+        key = instr.index, at, half
+        known, together = self._ways.get(key), self._together.get(key)
+        if known is None or together is None or place >= len(known[0]):
+            return
+        passage = known[0][place]
+        became = self._became[together]
+        for mark in self.each(self._put_by(passage)):
+            there = self._movements.forward(instr, passage, mark.condition)
+            if there is not None and mark.load in became:
+                yield mark.condition, became[mark.load].get(there.number, ())
 
     def _pass(self, instr: Instr, passage: Passage, bits: int) -> dict[int, dict[int, Condition]]:
         """By load and number the conditions of what comes one way."""
@@ -860,6 +945,25 @@ class Marks:
                     kept |= 1 << self.number(*mark)
             found = self._going[key] = kept, asked
         return found
+
+    def fragments_of(self, instr: Instr) -> Fragments | None:
+        """The layouts of a product, with equal coordinates being one object."""
+        known = self._movements.fragments(instr)
+        return None if known is None else self._interned(known)
+
+    def going_on(
+        self,
+        value: int,
+        element: Element,
+        along: LaneMap,
+        target: LaneMap,
+        lanes: int,
+    ) -> Iterator[tuple[Condition, int]]:
+        """The conditions of a factor's element, each with its number where the result has it."""
+        for mark in self.each(self.of(value, element.part, element.parts)):
+            there = self.behind(mark.condition, along, target, lanes)
+            if there is not None:
+                yield mark.condition, there.number
 
     def _interned(self, fragments: Fragments) -> Fragments:
         """The same layouts, with equal coordinates being one object."""

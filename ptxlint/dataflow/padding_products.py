@@ -17,10 +17,13 @@ from ptxlint.dataflow.movements import Movements
 from ptxlint.dataflow.padding_marks import Mark, Marks
 from ptxlint.dataflow.padding_moves import Mover, Term, is_zero_where
 from ptxlint.dataflow.padding_values import (
+    UNKNOWN,
     Evaluator,
     Found,
-    is_finite_word,
+    Word,
 )
+from ptxlint.dataflow.padding_words import FACTORS as FORMATS
+from ptxlint.dataflow.padding_words import Words, told
 from ptxlint.ir.instruction import Instr
 
 _ZERO: Final = "padding lanes hold 0 when they reach the product"
@@ -45,19 +48,25 @@ class Products:
     """Judges the factors of the products of one function."""
 
     def __init__(
-        self, conditions: Conditions, movements: Movements, marks: Marks, mover: Mover
+        self,
+        conditions: Conditions,
+        movements: Movements,
+        marks: Marks,
+        mover: Mover,
+        words: Words,
     ) -> None:
         self._conditions = conditions
         self._movements = movements
         self._marks = marks
         self._mover = mover
+        self._words = words
         self._known: dict[tuple[int | None, int, int, int], Found] = {}
         self._across: dict[tuple[int, int, int], Condition | None] = {}
         self._stored: dict[frozenset[int] | None, list[Judged]] = {}
 
     def judge(self, instr: Instr, evaluator: Evaluator) -> Iterator[Judged]:
         """What holds of the marks on the factors of a product."""
-        fragments = self._movements.fragments(instr)
+        fragments = self._marks.fragments_of(instr)
         if fragments is None:
             yield from self._unknown(instr)
             return
@@ -109,11 +118,9 @@ class Products:
         marks: list[tuple[Element, int]],
     ) -> Judged:
         condition = mark.condition
+        if self._adds_nothing(instr, fragments, side, element, condition):
+            return Judged(mark, True, _ZERO)
         if condition.lost:
-            if condition.is_zero and self._is_met_by_finite(
-                instr, evaluator, fragments, side, element
-            ):
-                return Judged(mark, True, _ZERO)
             return Judged(mark, False, condition.lost)
         if not condition.bits and not self._conditions.is_carried(condition):
             return Judged(mark, True, _EVERYWHERE)
@@ -134,6 +141,44 @@ class Products:
             reason = "padding lanes may meet an infinity or NaN in the product"
         return Judged(mark, False, reason, worst)
 
+    def _adds_nothing(
+        self,
+        instr: Instr,
+        fragments: Fragments,
+        side: int,
+        element: Element,
+        condition: Condition,
+    ) -> bool:
+        """True if an element adds nothing where a condition holds.
+
+        It is 0 there and what it meets is finite, or it is finite and what it meets is 0.
+        """
+        others = fragments.second if side == 0 else fragments.first
+        form = FORMATS.get(instr.shape.types[1])
+        if others is None:
+            return False
+        zero, finite = told(self._word(instr, side, element, condition), form)
+        if not finite:
+            return False
+        across = element.first if side else element.second
+        for other in others:
+            theirs = other.second if side else other.first
+            if theirs != across:
+                continue
+            if zero and told(self._word(instr, 1 - side, other, None), form)[1]:
+                continue
+            there = self._there(condition, across, theirs, fragments.lanes)
+            found = told(self._word(instr, 1 - side, other, there), form)
+            if not (found[0] or (zero and found[1])):
+                return False
+        return True
+
+    def _word(self, instr: Instr, side: int, element: Element, condition: Condition | None) -> Word:
+        value = self._mover.factor_value(instr, side, element)
+        if value is None:
+            return UNKNOWN
+        return self._words.part(value, element.part, element.parts, condition)
+
     def _meeting(
         self,
         instr: Instr,
@@ -153,23 +198,6 @@ class Products:
                 there = self._there(condition, across, theirs, fragments.lanes)
                 found = self._factor(instr, evaluator, 1 - side, other, there)
                 yield self._mover.multiplied(instr, own, found)
-
-    def _is_met_by_finite(
-        self,
-        instr: Instr,
-        evaluator: Evaluator,
-        fragments: Fragments,
-        side: int,
-        element: Element,
-    ) -> bool:
-        """True if an element meets nothing but finite numbers in the other factor."""
-        others = fragments.second if side == 0 else fragments.first
-        across = element.first if side else element.second
-        return others is not None and all(
-            is_finite_word(self._factor(instr, evaluator, 1 - side, other, None).word)
-            for other in others
-            if (other.second if side else other.first) == across
-        )
 
     def _there(
         self, condition: Condition, across: LaneMap, theirs: LaneMap, lanes: int

@@ -403,11 +403,11 @@ _ROUNDS: Final = 6
 """So often the values that a loop carries are evaluated before they are given up."""
 
 
-def _widened(held: Word, found: Word) -> Word:
+def widened_word(held: Word, found: Word) -> Word:
     """A word that grew from one round to the next, with bounds that growth does not move."""
     if type(held) is tuple and type(found) is tuple:
         (a, b), (c, d) = halves(held, 32), halves(found, 32)
-        return (a if a == c else _widened(a, c)), (b if b == d else _widened(b, d))
+        return (a if a == c else widened_word(a, c)), (b if b == d else widened_word(b, d))
     if not isinstance(found, Number):
         return found
     old = as_float(held, found.form)
@@ -543,7 +543,7 @@ class Evaluator:
         held = self._carried[phi]
         found = self._joined([held, *(self._run(v) for v in self.ssa.operands[phi])])
         if round_number and found.word != held.word:
-            found = Found(_widened(held.word, found.word), found.touched)
+            found = Found(widened_word(held.word, found.word), found.touched)
         if round_number >= _ROUNDS and found != held:
             found = Found(UNKNOWN, _EVERYWHERE)
         self._carried[phi] = found

@@ -1,0 +1,939 @@
+"""What values hold where they are padding, carried forward with the marks.
+
+For each value there is a *free* word, which contains whatever any lane of any thread may hold, and
+for each condition of its marks the word of the elements for which that condition holds. Both are
+computed in one pass over the function and again for what loops carry, until nothing changes. An
+operand that is not marked with a condition holds its free word there, or, where it is the same for
+all threads that the condition tells apart, a statistic: some finite number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from ptxlint.dataflow import floats
+from ptxlint.dataflow.conditions import ANY_INDEX, Condition, Conditions, excludes
+from ptxlint.dataflow.exchanges import moved_lanes
+from ptxlint.dataflow.floats import BF16, F16, F32, F64, FORMATS, Format
+from ptxlint.dataflow.fragments import Element, Fragments, elements_of
+from ptxlint.dataflow.guards import ALWAYS, Conjunct, Guards, implies
+from ptxlint.dataflow.joins import Joins
+from ptxlint.dataflow.lane_map import LaneMap
+from ptxlint.dataflow.movements import Movements
+from ptxlint.dataflow.padding_marks import CONTRACTIONS, Marks
+from ptxlint.dataflow.padding_values import (
+    DATA,
+    UNKNOWN,
+    Data,
+    Dependences,
+    Either,
+    Evaluator,
+    Found,
+    Hypothesis,
+    Number,
+    Unknown,
+    Word,
+    as_float,
+    computed,
+    halves,
+    is_arithmetic,
+    join,
+    negation,
+    widened_word,
+)
+from ptxlint.dataflow.reductions import WHOLE, Node, Reductions
+from ptxlint.dataflow.shared_provenance import Passage
+from ptxlint.dataflow.ssa_values import INSERT, MERGE, RESULT, Ssa
+from ptxlint.dataflow.uniformity import Uniformity
+from ptxlint.facts import Budget
+from ptxlint.ir.instruction import Instr
+from ptxlint.ir.operand import Operand, Register
+from ptxlint.ir.types import BITS
+
+FACTORS: Final = {"f16": F16, "bf16": BF16, "tf32": F32, "f32": F32, "f64": F64}
+_ROUNDS: Final = 5
+"""So often what a loop carries is joined before it is widened, and again before it is given up."""
+_PASSES: Final = 16
+_ANYTHING: Final = {name: Number(form, floats.anything(form)) for name, form in FACTORS.items()}
+
+
+class Part(NamedTuple):
+    """What a way through shared memory starts from: a part of a value, or of a copy (None)."""
+
+    passage: Passage
+    value: int | None
+    part: int
+    parts: int
+
+
+class Words:
+    """The words of all values of a function, freely and under the conditions of its marks."""
+
+    def __init__(
+        self,
+        ssa: Ssa,
+        guards: Guards,
+        uniformity: Uniformity,
+        reductions: Reductions,
+        dependences: Dependences,
+        conditions: Conditions,
+        movements: Movements,
+        marks: Marks,
+        joins: Joins,
+        steps: Budget,
+        shared_is_finite: bool,
+    ) -> None:
+        self._ssa = ssa
+        self._guards = guards
+        self._reductions = reductions
+        self._dependences = dependences
+        self._conditions = conditions
+        self._movements = movements
+        self._marks = marks
+        self._joins = joins
+        self._steps = steps
+        self._instrs = ssa.cfg.function.instrs
+        self._unseen: Word = DATA if shared_is_finite else UNKNOWN
+        """What a load from shared memory gives of which nobody knows where it comes from."""
+        self.is_guessed = False
+        """True if that was made use of."""
+        self._transfer = _Transfer(
+            self, ssa, guards, uniformity, reductions, dependences, steps, joins
+        )
+        self._free: dict[int, Word] = {}
+        self._under: dict[int, dict[int, Word | None]] = {}
+        """By value and condition. None is what is not known yet."""
+        self._settled: dict[int, tuple[Word, Word]] = {}
+        self._conditions_of: dict[int, tuple[Condition, ...]] = {}
+        self._truths: dict[tuple[int, int], bool | None] = {}
+        self._is_index: dict[int, bool] = dependences.of_index
+        self._times: dict[int, int] = {}
+        """By value: when it changed last."""
+        self._evaluated: dict[int, int] = {}
+        self._counts: dict[int, int] = {}
+        self._now = 0
+        self._parts: dict[tuple[int, int], list[list[Part]] | None] = {}
+        self._loaded: dict[object, tuple[Word | None, dict[int, Word | None], object]] = {}
+        self._sides: dict[object, Side | None] = {}
+        self._plans: dict[int, _Plan | None] = {}
+
+    # Answers ----------------------------------------------------------------------------------
+    def free(self, value: int) -> Word:
+        """What a value may hold in any lane."""
+        found = self._free.get(self._ssa.resolve(value))
+        return UNKNOWN if found is None else found
+
+    def under(self, value: int, condition: Condition) -> Word:
+        """What a value holds where a condition does."""
+        found = self._lookup(self._ssa.resolve(value), condition)
+        return UNKNOWN if found is None else found
+
+    def part(self, value: int, part: int, parts: int, condition: Condition | None) -> Word:
+        """A part of a value: see `free` and `under`."""
+        found = self._lookup(self._ssa.resolve(value), condition)
+        return UNKNOWN if found is None else self._part_of(value, found, part, parts)
+
+    def node(self, node: Node, width: int, condition: Condition | None) -> Word:
+        """The word of a node of a reduction; `width` is that of the node."""
+        found = self._lookup(self._ssa.resolve(node.value), condition)
+        if found is None:
+            return UNKNOWN
+        return found if node.part == WHOLE else halves(found, width * 2)[node.part]
+
+    # The passes -------------------------------------------------------------------------------
+    def run(self) -> bool:
+        """Compute all words; False if that came to no end, and nothing is known."""
+        cfg = self._ssa.cfg
+        order = [cfg.blocks[b] for b in sorted(cfg.rpo, key=lambda b: cfg.position[b])]
+        phis = self._ssa.phis
+        for value in self._ssa.at_entry:
+            self._free[value] = UNKNOWN
+        for _ in range(_PASSES):
+            before = self._now
+            for block in order:
+                for phi in phis.get(block.index, ()):
+                    self._phi(phi, block.index)
+                for at in range(block.start, block.end):
+                    self._instr(self._instrs[at])
+            if self._now == before:
+                return True
+            if self._steps.spent:
+                break
+        self._free.clear()
+        self._under.clear()
+        return False
+
+    def _set(self, value: int, free: Word, under: dict[int, Word | None]) -> None:
+        old = self._free.get(value)
+        changed = old is None or not (old is free or old == free)
+        if changed:
+            self._free[value] = free
+        if under:
+            held = self._under.get(value)
+            if held != under:
+                self._under[value] = under
+                changed = True
+        if changed:
+            self._now += 1
+            self._times[value] = self._now
+
+    def _asked(self, value: int) -> tuple[Condition, ...]:
+        """The conditions under which a value is wanted."""
+        found = self._conditions_of.get(value)
+        if found is None:
+            found = self._conditions_of[value] = self._marks.conditions_of(value)
+            if found and value not in self._under:
+                self._under[value] = dict.fromkeys([c.number for c in found])
+        return found
+
+    def _lookup(self, value: int, condition: Condition | None) -> Word | None:
+        """The word of a resolved value; None if it is not known yet."""
+        if condition is None:
+            return self._free.get(value)
+        self._asked(value)
+        under = self._under.get(value)
+        if under is not None and condition.number in under:
+            return under[condition.number]
+        bits = condition.bits or ANY_INDEX
+        source = self._exchanged(value)
+        if source is not None and not source[1] & bits:
+            return self._lookup(source[0], condition)
+        found = self._free.get(value)
+        if found is None or self._dependences.of(value) & bits:
+            return found
+        return self._as_statistic(value, found)
+
+    def _exchanged(self, value: int) -> tuple[int, int] | None:
+        """What a `shfl` reads, and from lanes that differ in which bits."""
+        if self._ssa.kind[value] != RESULT:
+            return None
+        instr = self._instrs[self._ssa.instr[value]]
+        if instr.opcode != "shfl" or self._ssa.result[value]:
+            return None
+        source = self._reductions.read(instr, instr.operands[1])
+        return None if source is None else (source, moved_lanes(instr))
+
+    def _as_statistic(self, value: int, word: Word) -> Word:
+        """What is the same for many lanes is taken to be finite."""
+        held = self._settled.get(value)
+        if held is not None and held[0] is word:
+            return held[1]
+        found = word
+        if isinstance(word, Number):
+            if word.value.point is None:
+                found = Number(word.form, floats.assume_finite(word.value, word.form))
+        elif isinstance(word, (Unknown, Either)):
+            found = DATA
+        self._settled[value] = word, found
+        return found
+
+    def _is_new(self, unit: int, inputs: Iterable[int]) -> bool:
+        """True if something changed that a unit is made of; units are values, or ~instruction."""
+        last = self._evaluated.get(unit)
+        if last is not None:
+            times = self._times
+            for value in inputs:
+                if times.get(value, 0) > last:
+                    break
+            else:
+                return False
+        self._evaluated[unit] = self._now
+        self._counts[unit] = self._counts.get(unit, 0) + 1
+        self._steps.left -= 1
+        return True
+
+    # Joins ------------------------------------------------------------------------------------
+    def _phi(self, phi: int, block: int) -> None:
+        ssa = self._ssa
+        if ssa.resolve(phi) != phi:
+            return
+        operands = [ssa.resolve(v) for v in ssa.operands[phi]]
+        if not self._is_new(phi, operands):
+            return
+        sources = ssa.phi_sources(block)
+        loop = self._reductions.loops.with_header(block)
+        position = ssa.cfg.position
+        back = [
+            loop is not None and s >= 0 and self._reductions.loops.contains(loop, s)
+            for s in sources
+        ]
+        is_header = any(back) or any(s >= 0 and position[s] >= position[block] for s in sources)
+        if is_header and loop is None:
+            self._set(phi, UNKNOWN, dict.fromkeys([c.number for c in self._asked(phi)], UNKNOWN))
+            return
+        free = self._joined(phi, operands, block, None, is_header)
+        if free is None:
+            return
+        if not self._dependences.of(phi):
+            free = DATA if is_header else self._as_statistic(phi, free)
+        under: dict[int, Word | None] = {}
+        asked = self._asked(phi)
+        if asked and is_header:
+            before = [
+                self._marks.before(operand, block) if is_back else None
+                for operand, is_back in zip(operands, back, strict=True)
+            ]
+            for condition in asked:
+                words: list[Word | None] = []
+                for operand, earlier in zip(operands, before, strict=True):
+                    found = None if earlier is None else earlier.get(condition.number)
+                    for c in found or [condition]:
+                        if earlier is not None and not found:
+                            words.append(self._free.get(operand))
+                        else:
+                            words.append(self._lookup(operand, c))
+                under[condition.number] = _join_all(words)
+        else:
+            for condition in asked:
+                under[condition.number] = self._joined(phi, operands, block, condition, False)
+        if is_header:
+            free, under = self._widened(phi, free, under)
+        self._set(phi, free, under)
+
+    def _joined(
+        self,
+        phi: int,
+        operands: list[int],
+        block: int,
+        condition: Condition | None,
+        is_header: bool,
+    ) -> Word | None:
+        """What comes in through those arms of a join that may be open."""
+        words = [self._lookup(v, condition) for v in operands]
+        if not is_header and len(operands) > 1:
+            arms = self._joins.open_arms(block, lambda p: self.truth(p, condition))
+            words = [w for w, is_open in zip(words, arms, strict=True) if is_open]
+        return _join_all(words)
+
+    def _widened(
+        self, phi: int, free: Word, under: dict[int, Word | None]
+    ) -> tuple[Word, dict[int, Word | None]]:
+        count = self._counts[phi]
+        if count <= _ROUNDS:
+            return free, under
+        if count > 2 * _ROUNDS:
+            return UNKNOWN, dict.fromkeys(under, UNKNOWN)
+        held = self._free.get(phi)
+        if held is not None and held != free:
+            free = widened_word(held, free)
+        old = self._under.get(phi) or {}
+        out: dict[int, Word | None] = {}
+        for number, word in under.items():
+            before = old.get(number)
+            if word is not None and before is not None and before != word:
+                word = widened_word(before, word)
+            out[number] = word
+        return free, out
+
+    # Instructions -----------------------------------------------------------------------------
+    def _instr(self, instr: Instr) -> None:
+        ssa = self._ssa
+        defs = ssa.def_values[instr.index]
+        if not defs:
+            return
+        opcode = instr.opcode
+        resolve = ssa.resolve
+        inputs: list[int] = [resolve(v) for v in ssa.use_values[instr.index]]
+        if opcode == "ldmatrix" or (opcode == "ld" and instr.shape.space == "shared"):
+            for at in range(len(defs)):
+                for part in self._ways(instr, at) or ():
+                    inputs += [
+                        resolve(p.value) for p in part if p.value is not None and p.value >= 0
+                    ]
+        for value in defs:
+            if ssa.kind[value] in (MERGE, INSERT):
+                inputs += [resolve(v) for v in ssa.operands[value][1:]]
+        if not self._is_new(~instr.index, inputs):
+            return
+        if self._counts[~instr.index] > 3 * _ROUNDS:
+            for value in defs:
+                made = ssa.written(value)
+                for v in {made, value}:
+                    conditions = self._asked(v)
+                    self._set(v, UNKNOWN, dict.fromkeys([c.number for c in conditions], UNKNOWN))
+            return
+        if opcode in CONTRACTIONS:
+            self._product(instr, defs)
+        else:
+            for at, value in enumerate(defs):
+                self._result(instr, at, ssa.written(value))
+        for value in defs:
+            if ssa.kind[value] in (MERGE, INSERT) and resolve(value) == value:
+                self._merge(value)
+
+    def _merge(self, value: int) -> None:
+        ssa = self._ssa
+        asked = self._asked(value)
+        if ssa.kind[value] == INSERT:
+            self._set(value, UNKNOWN, dict.fromkeys([c.number for c in asked], UNKNOWN))
+            return
+        predicate, if_true, if_false = ssa.operands[value]
+        a, b = ssa.resolve(if_true), ssa.resolve(if_false)
+        free = self._chosen(self.truth(predicate, None), a, b, None)
+        if free is None:
+            return
+        if not self._dependences.of(value):
+            free = self._as_statistic(value, free)
+        under = {c.number: self._chosen(self.truth(predicate, c), a, b, c) for c in asked}
+        self._set(value, free, under)
+
+    def _chosen(
+        self, truth: bool | None, if_true: int, if_false: int, condition: Condition | None
+    ) -> Word | None:
+        if truth is not None:
+            return self._lookup(if_true if truth else if_false, condition)
+        return _join_all([self._lookup(if_true, condition), self._lookup(if_false, condition)])
+
+    def _result(self, instr: Instr, at: int, value: int) -> None:
+        """What an instruction writes to a register."""
+        ssa = self._ssa
+        if ssa.resolve(value) != value or ssa.kind[value] != RESULT:
+            return
+        opcode = instr.opcode
+        if opcode == "ldmatrix" or (opcode == "ld" and instr.shape.space == "shared"):
+            self._load(instr, at, value)
+            return
+        free = self._compute(instr, value, None)
+        if free is None:
+            return
+        if not self._dependences.of(value) or self._reductions.step(value) is not None:
+            free = self._as_statistic(value, free)
+        asked = self._asked(value)
+        under: dict[int, Word | None] = {}
+        for condition in asked:
+            self._steps.left -= 1
+            found = self._compute(instr, value, condition)
+            if found is not None and not self._dependences.of(value) & (
+                condition.bits or ANY_INDEX
+            ):
+                found = self._as_statistic(~value, found)
+            under[condition.number] = found
+        self._set(value, free, under)
+
+    def _compute(self, instr: Instr, value: int, condition: Condition | None) -> Word | None:
+        plan = self._plans.get(instr.index, _NO_PLAN)
+        if plan is _NO_PLAN:
+            plan = self._plans[instr.index] = self._planned(instr)
+        if plan is not None:
+            words: list[Word] = []
+            for source, constant in plan.operands:
+                if source is None:
+                    words.append(constant)
+                    continue
+                found = self._lookup(source, condition)
+                if found is None:
+                    return None
+                words.append(found)
+            return computed(instr, plan.form, words, plan.same, False)
+        opcode = instr.opcode
+        if opcode == "shfl":
+            source = self._reductions.read(instr, instr.operands[1])
+            return UNKNOWN if source is None else self._lookup(source, condition)
+        if opcode in ("ld", "ldu", "redux", "atom", "call") or instr.shape.row.is_call:
+            return self._brought(instr, value)
+        return self._transfer.result(instr, value, condition)
+
+    def _brought(self, instr: Instr, value: int) -> Word:
+        """What comes from memory or from other lanes."""
+        uniform = not self._dependences.of(value)
+        if uniform or (instr.opcode == "ld" and instr.shape.space in ("global", "")):
+            return DATA
+        return UNKNOWN
+
+    def _planned(self, instr: Instr) -> _Plan | None:
+        """The operands of plain arithmetic; None for everything else."""
+        if not is_arithmetic(instr) or instr.opcode in ("div", "rcp"):
+            return None
+        operands: list[tuple[int | None, Word]] = []
+        for operand in instr.operands[1:]:
+            read = self._reductions.read(instr, operand)
+            if read is None and isinstance(operand, Register):
+                return None
+            constant = UNKNOWN if read is not None else self._transfer.constant(instr, operand)
+            operands.append((read, constant))
+        same = (
+            instr.opcode in ("mul", "fma")
+            and len(operands) > 1
+            and operands[0][0] is not None
+            and operands[0][0] == operands[1][0]
+        )
+        return _Plan(FORMATS[instr.shape.type], operands, same)
+
+    # Predicates -------------------------------------------------------------------------------
+    def truth(self, predicate: int, condition: Condition | None) -> bool | None:
+        """Whether a predicate holds under a condition, by indices or by data; None if unknown."""
+        found = self.decided(predicate, condition)
+        if found is None and self.is_of_data(predicate):
+            word = self._lookup(self._ssa.resolve(predicate), condition)
+            if isinstance(word, int):
+                return bool(word)
+        return found
+
+    def is_of_data(self, predicate: int) -> bool:
+        """True unless a predicate compares nothing but indices and sizes."""
+        return self._transfer._is_of_data(predicate)
+
+    def decided(self, predicate: int, condition: Condition | None) -> bool | None:
+        """Whether a predicate of indices holds under a condition."""
+        key = predicate, -1 if condition is None else condition.number
+        if key not in self._truths:
+            self._truths[key] = self._decide(predicate, condition)
+        return self._truths[key]
+
+    def _decide(self, predicate: int, condition: Condition | None) -> bool | None:
+        needed = [self._guards.of_predicate(predicate, truth) for truth in (True, False)]
+        for truth, conjuncts in zip((True, False), needed, strict=True):
+            if conjuncts is None:
+                return not truth
+            if condition is not None and any(self._is_false(c, condition) for c in conjuncts):
+                return not truth
+        known = ALWAYS
+        if condition is not None and condition.conjunct is not None and not condition.fixed:
+            known = frozenset({negation(condition.conjunct)})
+        for truth, conjuncts in zip((True, False), needed, strict=True):
+            if conjuncts is not None and all(implies(known, c) for c in conjuncts):
+                return truth
+        return None
+
+    def _is_false(self, conjunct: Conjunct, condition: Condition) -> bool:
+        false = condition.conjunct
+        if false is None:
+            return False
+        return implies(frozenset({conjunct}), false) or excludes(condition, conjunct)
+
+    # Shared memory ----------------------------------------------------------------------------
+    def _ways(self, load: Instr, at: int) -> list[list[Part]] | None:
+        """What the register or its halves may come from; None if that is not known."""
+        key = load.index, at
+        if key not in self._parts:
+            self._parts[key] = self._find_ways(load, at)
+        return self._parts[key]
+
+    def _find_ways(self, load: Instr, at: int) -> list[list[Part]] | None:
+        ways = self._movements.ways(load, at)
+        if ways is None:
+            return None
+        parts = [
+            [Part(p, *self._movements.stored(p)) for p in movement.passages] for movement in ways
+        ]
+        whole = _as_whole(parts)
+        if whole is not None:
+            return [whole]
+        return parts if len(parts) <= 2 else None
+
+    def _load(self, instr: Instr, at: int, value: int) -> None:
+        """A register that is loaded from shared memory."""
+        parts = self._ways(instr, at)
+        asked = self._asked(value)
+        if parts is None:
+            self.is_guessed = True
+            self._set(value, self._unseen, dict.fromkeys([c.number for c in asked], self._unseen))
+            return
+        found = [
+            self._arrived(instr, at, half, len(parts) > 1, ways, asked)
+            for half, ways in enumerate(parts)
+        ]
+        free: Word | None
+        under: dict[int, Word | None]
+        if len(found) == 1:
+            free, under = found[0]
+            under = {c.number: under.get(c.number, free) for c in asked}
+        else:
+            (low, under_low), (high, under_high) = found
+            free = None if low is None or high is None else (low, high)
+            under = {}
+            for condition in asked:
+                a = under_low.get(condition.number, low)
+                b = under_high.get(condition.number, high)
+                under[condition.number] = None if a is None or b is None else (a, b)
+        if free is None:
+            return
+        if not self._dependences.of(value):
+            free = self._as_statistic(value, free)
+        self._set(value, free, under)
+
+    def _arrived(
+        self,
+        instr: Instr,
+        at: int,
+        half: int,
+        is_half: bool,
+        ways: list[Part],
+        asked: tuple[Condition, ...],
+    ) -> tuple[Word | None, dict[int, Word | None]]:
+        """The free word of a loaded part, and its words under conditions."""
+        resolve = self._ssa.resolve
+        key = (
+            self._marks.ways_in(instr, at, half),
+            is_half,
+            tuple([self._state(p) for p in ways]),
+            tuple([c.number for c in asked]),
+        )
+        held = self._loaded.get(key)
+        if held is not None:
+            return held[0], held[1]
+        free = _join_all([self._started(p, None) for p in ways])
+        brought: dict[int, tuple[list[Word | None], set[int]]] = {}
+        inside = (half,) if is_half else (0, 1)
+        for place, way in enumerate(ways):
+            for at_half in inside:
+                for condition, final in self._marks.put_through(instr, at, at_half, place):
+                    for number in final:
+                        words, places = brought.setdefault(number, ([], set()))
+                        words.append(self._started(way, condition))
+                        places.add(place)
+        under: dict[int, Word | None] = {}
+        for condition in asked:
+            self._steps.left -= 1
+            found = brought.get(condition.number)
+            if found is None:
+                continue
+            words, places = found
+            stores = {ways[p].passage.payload.instr.index for p in places}
+            for place, way in enumerate(ways):
+                if place not in places and _may_bring(way.passage, condition, stores):
+                    words.append(self._started(way, None))
+            under[condition.number] = _join_all(words)
+        keep = [self._free.get(resolve(p.value)) for p in ways if p.value is not None]
+        self._loaded[key] = free, under, keep
+        return free, under
+
+    def _state(self, way: Part) -> object:
+        """What tells apart what may come a way."""
+        if way.value is None:
+            return way.passage.payload.instr.index
+        if way.value < 0:
+            return -1
+        value = self._ssa.resolve(way.value)
+        return value, way.part, way.parts, self._times.get(value, 0), way.passage.maybe
+
+    def _started(self, way: Part, condition: Condition | None) -> Word | None:
+        """What a store puts into shared memory."""
+        if way.passage.maybe or (way.value is not None and way.value < 0):
+            return UNKNOWN
+        if way.value is None:
+            return self._copied(way.passage.payload.instr, condition)
+        value = self._ssa.resolve(way.value)
+        found = self._lookup(value, condition)
+        return None if found is None else self._part_of(way.value, found, way.part, way.parts)
+
+    def _copied(self, copy: Instr, condition: Condition | None) -> Word:
+        """What a `cp.async` brings: data, or zeros where it is masked off."""
+        guard = self._guards.own(copy)
+        if guard is None:
+            return 0
+        if condition is None or copy.guard is not None:
+            return DATA
+        return 0 if any(self._is_false(c, condition) for c in guard) else DATA
+
+    def _part_of(self, value: int, word: Word, part: int, parts: int) -> Word:
+        width = BITS.get(self._ssa.register[value].type, 32)
+        while parts > 1:
+            half = part * 2 // parts
+            word = halves(word, width)[half]
+            parts //= 2
+            part -= half * parts
+            width //= 2
+        return word
+
+    # Products ---------------------------------------------------------------------------------
+    def _product(self, instr: Instr, defs: tuple[int, ...]) -> None:
+        fragments = self._marks.fragments_of(instr)
+        form = FACTORS.get(instr.shape.types[0]) if instr.shape.types else None
+        if fragments is None or form is None:
+            for value in defs:
+                made = self._ssa.written(value)
+                conditions = self._asked(made)
+                self._set(made, DATA, dict.fromkeys([c.number for c in conditions], UNKNOWN))
+            return
+        by_register: dict[int, list[Element]] = {}
+        for element in fragments.result:
+            by_register.setdefault(element.register, []).append(element)
+        for register, elements in by_register.items():
+            if register < len(defs):
+                self._multiplied(
+                    instr, fragments, form, elements, self._ssa.written(defs[register])
+                )
+
+    def _multiplied(
+        self,
+        instr: Instr,
+        fragments: Fragments,
+        form: Format,
+        elements: list[Element],
+        value: int,
+    ) -> None:
+        """A register of the result."""
+        asked = self._asked(value)
+        free: list[Word] = []
+        under: dict[int, list[Word]] = {c.number: [] for c in asked}
+        for element in elements:
+            rows = self.side(instr, fragments, 0, element)
+            columns = self.side(instr, fragments, 1, element)
+            before = self._accumulated(instr, element, None)
+            if rows is None or columns is None or before is None:
+                return
+            free.append(
+                _summed(before, form, (rows.zero, rows.finite), (columns.zero, columns.finite))
+            )
+            for condition in asked:
+                self._steps.left -= 1
+                a = rows.under.get(condition.number, (rows.zero, rows.finite))
+                b = columns.under.get(condition.number, (columns.zero, columns.finite))
+                held = self._accumulated(instr, element, condition)
+                if held is None:
+                    return
+                under[condition.number].append(_summed(held, form, a, b))
+        self._set(value, _packed(free), {n: _packed(words) for n, words in under.items()})
+
+    def _accumulated(
+        self, instr: Instr, element: Element, condition: Condition | None
+    ) -> Word | None:
+        """The element of the accumulator that a result's element is added to."""
+        kept: bool | None = True
+        if instr.opcode == "wgmma":
+            kept = self._movements.is_added_to(instr)
+            if kept is False:
+                return 0
+        value = self._movements.accumulator(instr, element.register)
+        if value is None:
+            return 0
+        found = self._lookup(self._ssa.resolve(value), condition)
+        if found is None:
+            return None
+        found = self._part_of(value, found, element.part, element.parts)
+        return found if kept else join(found, 0)
+
+    def side(self, instr: Instr, fragments: Fragments, side: int, element: Element) -> Side | None:
+        """What a factor's row (side 0) or column (1) holds of which a result's element is made.
+
+        None while it is not known.
+        """
+        elements = fragments.second if side else fragments.first
+        target = element.second if side else element.first
+        if elements is None:
+            self.is_guessed = True
+            return Side(False, self._is_stored_finite(), {})
+        form = FACTORS.get(instr.shape.types[1])
+        registers = elements_of(instr.operands[1 + side])
+        own = [
+            (self._reductions.read(instr, registers[e.register]), e)
+            for e in elements
+            if (e.second if side else e.first) is target
+        ]
+        key = (
+            side, id(target), instr.shape.types[1],
+            tuple([(v, e.part, self._times.get(v, 0)) if v is not None else None for v, e in own]),
+        )  # fmt: skip
+        found = self._sides.get(key)
+        if found is None:
+            found = self._sides[key] = self._find_side(own, form, target, side, fragments)
+        return found
+
+    def _find_side(
+        self,
+        own: list[tuple[int | None, Element]],
+        form: Format | None,
+        target: LaneMap,
+        side: int,
+        fragments: Fragments,
+    ) -> Side | None:
+        zero = finite = True
+        marked: dict[int, int] = {}
+        zeros: dict[int, bool] = {}
+        finites: dict[int, bool] = {}
+        for value, e in own:
+            self._steps.left -= 1
+            if value is None:
+                zero = finite = False
+                continue
+            word = self._lookup(value, None)
+            if word is None:
+                return None
+            is_zero, is_finite = told(self._part_of(value, word, e.part, e.parts), form)
+            zero, finite = zero and is_zero, finite and is_finite
+            along = e.second if side else e.first
+            for condition, beyond in self._marks.going_on(value, e, along, target, fragments.lanes):
+                found = self._lookup(value, condition)
+                if found is None:
+                    return None
+                is_zero, is_finite = told(self._part_of(value, found, e.part, e.parts), form)
+                marked[beyond] = marked.get(beyond, 0) + 1
+                zeros[beyond] = zeros.get(beyond, True) and is_zero
+                finites[beyond] = finites.get(beyond, True) and is_finite
+        under: dict[int, tuple[bool, bool]] = {}
+        for number, count in marked.items():
+            whole = count >= len(own)
+            under[number] = (
+                (zeros[number] and (whole or zero)),
+                (finites[number] and (whole or finite)),
+            )
+        return Side(zero, finite, under)
+
+    def _is_stored_finite(self) -> bool:
+        """True if shared memory is taken to hold finite numbers only."""
+        return not isinstance(self._unseen, Unknown)
+
+
+class Side(NamedTuple):
+    """A row or column of a factor: whether it is all 0, whether finite, freely and by condition of
+    the result."""
+
+    zero: bool
+    finite: bool
+    under: dict[int, tuple[bool, bool]]
+
+
+class _Plan(NamedTuple):
+    """Plain arithmetic: its format, its operands (a value or a word), if the first two are one."""
+
+    form: Format
+    operands: list[tuple[int | None, Word]]
+    same: bool
+
+
+_NO_PLAN: Final = _Plan(F32, [], False)
+
+
+class _Transfer(Evaluator):
+    """The transfer functions of an evaluator over the words at hand."""
+
+    def __init__(
+        self,
+        words: Words,
+        ssa: Ssa,
+        guards: Guards,
+        uniformity: Uniformity,
+        reductions: Reductions,
+        dependences: Dependences,
+        steps: Budget,
+        joins: Joins,
+    ) -> None:
+        super().__init__(
+            ssa, guards, uniformity, reductions, Hypothesis(None, ALWAYS, 0), steps,
+            dependences=dependences, joins=joins,
+        )  # fmt: skip
+        self._words = words
+        self._under: Condition | None = None
+        self._is_missing_some = False
+
+    def result(self, instr: Instr, value: int, condition: Condition | None) -> Word | None:
+        """What an instruction writes; None while an operand is not known."""
+        self._under = condition
+        self._is_missing_some = False
+        is_test = self.ssa.register[value].type == "pred"
+        found = self._tested(instr, value) if is_test else self._transfer(instr, value)
+        return None if self._is_missing_some else found.word
+
+    def constant(self, instr: Instr, operand: Operand) -> Word:
+        """The word of an operand that is no register."""
+        return super()._source(instr, operand).word
+
+    def is_uniform(self, value: int) -> bool:
+        """True if a value is the same for all threads that the condition tells apart."""
+        bits = ANY_INDEX if self._under is None else self._under.bits or ANY_INDEX
+        return not self._dependences.of(value) & bits
+
+    def _source(self, instr: Instr, operand: Operand) -> Found:
+        if isinstance(operand, Register):
+            read = self._reductions.read(instr, operand)
+            word = UNKNOWN if read is None else self._words._lookup(read, self._under)
+            if word is None:
+                self._is_missing_some = True
+                word = UNKNOWN
+            return Found(word, 0)
+        return super()._source(instr, operand)
+
+    def _outcome(self, predicate: int) -> tuple[bool | None, bool]:
+        return self._words.truth(predicate, self._under), False
+
+    def _truth(self, predicate: int) -> tuple[bool | None, bool]:
+        return self._words.decided(predicate, self._under), False
+
+
+def _join_all(words: Iterable[Word | None]) -> Word | None:
+    """The join of all words that are known; None if none is."""
+    found: Word | None = None
+    for word in words:
+        if word is None or word is found:
+            continue
+        found = word if found is None else join(found, word)
+    return found
+
+
+def _as_whole(parts: list[list[Part]]) -> list[Part] | None:
+    """The ways of a register as a whole, where its parts are those of one value side by side."""
+    count = len(parts)
+    if count < 2:
+        return parts[0] if parts else None
+    if any(len(part) != len(parts[0]) for part in parts):
+        return None
+    out: list[Part] = []
+    for ways in zip(*parts, strict=True):
+        first = ways[0]
+        payload = first.passage.payload
+        for at, way in enumerate(ways):
+            other = way.passage.payload
+            if way.passage[1:] != first.passage[1:] or other.instr is not payload.instr:
+                return None
+            if way.value is not None and (
+                way.value != first.value or way.parts != first.parts or way.part != first.part + at
+            ):
+                return None
+        if first.value is None:
+            out.append(first)
+            continue
+        if first.value >= 0 and (first.part % count or first.parts % count):
+            return None
+        out.append(first._replace(part=first.part // count, parts=max(1, first.parts // count)))
+    return out
+
+
+def _packed(words: list[Word]) -> Word:
+    """The elements of one register as its word."""
+    if len(words) == 2:
+        return words[0], words[1]
+    return words[0] if len(words) == 1 else UNKNOWN
+
+
+def _may_bring(passage: Passage, condition: Condition, stores: set[int]) -> bool:
+    """True if a condition may hold for threads and rounds in which data come this way."""
+    to = condition.map
+    if condition.store in stores and passage.payload.instr.index != condition.store:
+        return False
+    if to is not None and (passage.at ^ to.at) & passage.fixed & to.fixed:
+        return False
+    rounds = dict(condition.rounds)
+    for age in passage.rounds:
+        number = rounds.get(age.header)
+        if number is None or age.rounds is None:
+            continue
+        if number != age.rounds and not (age.inside and number > age.rounds):
+            return False
+    return True
+
+
+def told(word: Word, form: Format | None) -> tuple[bool, bool]:
+    """Whether a factor's element is 0, and whether it is finite."""
+    if form is not None:
+        if isinstance(word, Data):
+            return False, True
+        number = as_float(word, form)
+        return number.is_zero, number.is_finite
+    # Bytes are known as zeros or as data only.
+    if isinstance(word, int):
+        return word == 0, word == 0
+    return False, isinstance(word, Data)
+
+
+def _summed(before: Word, form: Format, a: tuple[bool, bool], b: tuple[bool, bool]) -> Word:
+    """What an element holds once the products of a row and a column were added."""
+    if (a[0] and b[1]) or (b[0] and a[1]):
+        return before
+    if a[1] and b[1] and as_float(before, form).is_finite:
+        return DATA
+    return Number(form, floats.anything(form))
+
+
+__all__ = ["FACTORS", "Side", "Words", "told"]
