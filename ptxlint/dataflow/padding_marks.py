@@ -27,9 +27,8 @@ from ptxlint.dataflow.joins import Joins
 from ptxlint.dataflow.lane_bits import LANE
 from ptxlint.dataflow.lane_hops import LaneHop
 from ptxlint.dataflow.lane_map import LaneMap
-from ptxlint.dataflow.movements import Movements
+from ptxlint.dataflow.movements import Movements, Route, Way
 from ptxlint.dataflow.reductions import WHOLE, Leaf, Node, Reduction, Reductions
-from ptxlint.dataflow.shared_provenance import Passage, Payload
 from ptxlint.dataflow.ssa_values import INSERT, MERGE, Ssa
 from ptxlint.dataflow.uniformity import Uniformity
 from ptxlint.facts import Budget
@@ -56,6 +55,39 @@ class Mark(NamedTuple):
 
     condition: Condition
     load: int
+
+
+class Entry:
+    """The ways into a part of a loaded register, and what was last found to come of their marks.
+
+    `covered` has the places of ways that another one covers unless a mark changes with one of
+    the loops with these headers: the same was stored before the loop, whichever round reads it.
+    """
+
+    __slots__ = ("covered", "put", "result", "together", "ways")
+
+    def __init__(self, ways: tuple[Way, ...]) -> None:
+        self.ways = ways
+        self.put: list[int] | None = None
+        self.result = 0
+        self.together: tuple[tuple[int, int], ...] = ()
+        self.covered: dict[int, tuple[int, ...]] = {}
+        general = {
+            _geometry(way) for way in ways
+            if way.route.rounds and all(a.rounds is None and not a.inside for a in way.route.rounds)
+        }  # fmt: skip
+        for place, way in enumerate(ways):
+            ages = way.route.rounds
+            if any(a.rounds is not None for a in ages) and _geometry(way) in general:
+                self.covered[place] = tuple([age.header for age in ages])
+
+
+def _geometry(way: Way) -> tuple[object, ...]:
+    """What a way has in common with those of the same data in other rounds."""
+    route = way.route
+    headers = tuple([age.header for age in route.rounds])
+    piece = route.fixed, route.at, route.start, route.images, route.outside, headers
+    return (way.store.index, *way[1:5], *piece)
 
 
 Halves = tuple[int, int]
@@ -97,13 +129,10 @@ class Marks:
         self._at_copies: dict[int, int] = {}
         self._last: dict[object, object] = {}
         self._results: dict[object, int] = {}
-        self._ways: dict[object, tuple[list[Passage], list[int]]] = {}
-        self._geometries: dict[tuple[object, ...], int] = {}
-        self._elements: dict[object, int] = {}
-        self._without_map: dict[int, bool] = {}
+        self._entries: dict[tuple[int, int, int], Entry | None] = {}
+        self._steady: dict[tuple[int, tuple[int, ...]], bool] = {}
         self._passed: dict[object, dict[int, dict[int, Condition]]] = {}
         self._sums: dict[tuple[int, ...], tuple[list[Condition], dict[int, tuple[int, ...]]]] = {}
-        self._together: dict[tuple[int, int, int], tuple[tuple[int, int, int], ...]] = {}
         self._became: dict[object, dict[int, dict[int, tuple[int, ...]]]] = {}
         self._members: dict[int, tuple[Mark, ...]] = {}
         self._distinct: dict[int, tuple[Condition, ...]] = {}
@@ -116,7 +145,6 @@ class Marks:
         self._fragments: dict[int, tuple[Fragments, Fragments]] = {}
         self._rounds: dict[tuple[int, int], int] = {}
         self._shuffles: dict[tuple[int, int], int] = {}
-        self._payloads: dict[Payload, tuple[int | None, int, int]] = {}
         self._after: dict[tuple[int, int, int, int], int] = {}
         self.exchanged: dict[int, Instr] = {}
         """By mark: an exchange between lanes that mixes it with others in an unknown way."""
@@ -509,9 +537,24 @@ class Marks:
             for half, bits in enumerate((low, 0 if narrow else high)):
                 for load, conditions in self._hopped(hop, bits).items():
                     halves[half].setdefault(load, {}).update(conditions)
-        first, second = (self._summed_up(half) for half in halves)
+        first, second = (self._summed_up(found, (value, half)) for half, found in enumerate(halves))
         self._written(value, (first, first if narrow else second))
         return True
+
+    def hopped(
+        self, value: int, half: int, hop: LaneHop
+    ) -> Iterator[tuple[Condition, tuple[int, ...]]]:
+        """The conditions of what comes from other lanes one way into half of a register, each with
+        the numbers of what becomes of it."""
+        became = self._became.get((value, half), {})
+        low, high = self._get(hop.value)
+        if self._width(hop.value) < _WHOLE_WIDTH:
+            low, high = low | high, 0
+        for mark in self.each(high if half else low):
+            numbers: tuple[int, ...] = ()
+            for there in self._movements.hopped(hop, mark.condition):
+                numbers += became.get(mark.load, {}).get(there.number, ())
+            yield mark.condition, numbers
 
     def _width(self, value: int) -> int:
         return BITS.get(self._ssa.register[value].type, _WHOLE_WIDTH)
@@ -647,72 +690,95 @@ class Marks:
         shared = instr.opcode == "ldmatrix" or instr.shape.space == "shared"
         for at, value in enumerate(defs):
             if shared:
-                self._written(value, (self._loaded(instr, at, 0), self._loaded(instr, at, 1)))
+                low = self._loaded(instr, at, 0)
+                self._written(value, (low, self._loaded(instr, at, 1)))
             if ssa.kind[value] in (MERGE, INSERT):
                 self._merged(value)
 
     def _loaded(self, instr: Instr, at: int, half: int) -> int:
         """The marks of half of a register that is loaded from shared memory."""
-        key = instr.index, at, half
-        known = self._ways.get(key)
-        if known is None:
-            known = self._ways[key] = self._passages(instr, at, half)
-        passages, geometries = known
-        if not passages:
+        entry = self._entry(instr, at, half)
+        if entry is None:
             return self._lost(self._movements.why(instr), self._all_stored())
-        put = [self._put_by(p) for p in passages]
-        if not self._is_news(key, put):
-            return self._results[key]
+        put = [self._put_by(way) for way in entry.ways]
+        if entry.put == put:
+            return entry.result
+        entry.put = put
         if self._work.spent:
+            held = entry.result
             for bits in put:
-                self._results[key] = self._results.get(key, 0) | bits
-            self._results[key] = self._lost(self._steps.reason, self._results[key])
-            return self._results[key]
+                held |= bits
+            entry.result = self._lost(self._steps.reason, held)
+            return entry.result
         # Registers of one load differ in what they read more than in the way there.
-        first: dict[tuple[int, int, int], Passage] = {}
-        for (geometry, bits), passage in zip(
-            zip(geometries, put, strict=True), passages, strict=True
-        ):
-            element = self._element(passage) if self._is_without_map(bits) else 0
-            first.setdefault((geometry, bits, element), passage)
-        together = self._together[key] = tuple(first)
+        first: dict[tuple[int, int], Route] = {}
+        for place, bits in enumerate(put):
+            if bits and not self._is_said_by_another(entry, place, bits):
+                route = entry.ways[place].route
+                first.setdefault((route.number, bits), route)
+        together = entry.together = tuple(first)
         out = self._results.get(together)
         if out is None:
-            out = self._results[together] = self._put_through(instr, together, first)
-        self._results[key] = out
+            out = self._results[together] = self._put_through(together, first)
+        entry.result = out
         return out
 
-    def _passages(self, instr: Instr, at: int, half: int) -> tuple[list[Passage], list[int]]:
-        """The ways into half of a loaded register, each with a number for its geometry.
+    def _entry(self, instr: Instr, at: int, half: int) -> Entry | None:
+        """The ways into half of a loaded register; None if they are not known."""
+        key = instr.index, at, half
+        if key not in self._entries:
+            parts = self._movements.arrivals(instr, at)
+            found = None
+            if parts is not None:
+                inside = len(parts) // 2
+                chosen = parts[half * inside : (half + 1) * inside] if inside else parts
+                ways = tuple([way for part in chosen for way in part])
+                twin = self._entries.get((instr.index, at, 0)) if half else None
+                found = twin if twin is not None and twin.ways == ways else Entry(ways)
+            self._entries[key] = found
+        return self._entries[key]
 
-        There are none if they are not known.
-        """
-        ways = self._movements.ways(instr, at)
-        if ways is None:
-            return [], []
-        inside = len(ways) // 2
-        chosen = ways[half * inside : (half + 1) * inside] if inside else ways
-        passages = [p for movement in chosen for p in movement.passages]
-        numbers = self._geometries
-        return passages, [
-            numbers.setdefault((p[1:5], p.payload.instr.index, p.rounds), len(numbers))
-            for p in passages
-        ]
-
-    def _element(self, passage: Passage) -> int:
-        """A number for what a store puts where a passage begins, from 1."""
-        return self._elements.setdefault(passage.payload, len(self._elements) + 1)
-
-    def _is_without_map(self, bits: int) -> bool:
-        """True if some condition's lanes are not known as a map: then the elements themselves are
-        asked what they are."""
-        found = self._without_map.get(bits)
+    def _is_said_by_another(self, entry: Entry, place: int, bits: int) -> bool:
+        """True if another way says the same of all rounds that this one says of a certain one."""
+        headers = entry.covered.get(place)
+        if headers is None:
+            return False
+        key = bits, headers
+        found = self._steady.get(key)
         if found is None:
-            found = self._without_map[bits] = any(
-                m.condition.map is None and m.condition.bits and not m.condition.lost
-                for m in self.each(bits)
+            found = self._steady[key] = not any(
+                self._conditions.varies(mark.condition, header)
+                for mark in self.each(bits)
+                for header in headers
             )
         return found
+
+    def active(self, instr: Instr, at: int, half: int) -> list[tuple[Way, int]]:
+        """The ways into half of a register that say something of their own, with their marks."""
+        entry = self._entry(instr, at, half)
+        if entry is None:
+            return []
+        out = []
+        for place, way in enumerate(entry.ways):
+            bits = self._put_by(way)
+            if place not in entry.covered or not self._is_said_by_another(entry, place, bits):
+                out.append((way, bits))
+        return out
+
+    def together(self, instr: Instr, at: int, half: int) -> tuple[tuple[int, int], ...]:
+        """The routes and marks that come into half of a register, as a key."""
+        entry = self._entry(instr, at, half)
+        return () if entry is None else entry.together
+
+    def put_through(
+        self, together: tuple[tuple[int, int], ...], route: Route, bits: int
+    ) -> Iterator[tuple[Condition, tuple[int, ...]]]:
+        """The conditions of what comes one way, each with the numbers of what becomes of it."""
+        became = self._became.get(together, {})
+        for mark in self.each(bits):
+            there = self._movements.through(route, mark.condition)
+            if there is not None and mark.load in became:
+                yield mark.condition, became[mark.load].get(there.number, ())
 
     def _lost(self, reason: str, bits: int) -> int:
         """Marks of the loads that a set of marks is of, of which no more than this is known."""
@@ -724,22 +790,19 @@ class Marks:
         return out
 
     def _put_through(
-        self,
-        instr: Instr,
-        key: object,
-        ways: dict[tuple[int, int, int], Passage],
+        self, together: tuple[tuple[int, int], ...], ways: dict[tuple[int, int], Route]
     ) -> int:
-        """What a load makes of the marks of all that it reads, by geometry and marks."""
+        """What a load makes of the marks of all that it reads, by route and marks."""
         found: dict[int, dict[int, Condition]] = {}
-        for way, passage in ways.items():
+        for way, route in ways.items():
             passed = self._passed.get(way)
             if passed is None:
-                passed = self._passed[way] = self._pass(instr, passage, way[1])
+                passed = self._passed[way] = self._pass(route, way[1])
             for load, conditions in passed.items():
                 found.setdefault(load, {}).update(conditions)
-        return self._summed_up(found)
+        return self._summed_up(found, together)
 
-    def _summed_up(self, found: dict[int, dict[int, Condition]]) -> int:
+    def _summed_up(self, found: dict[int, dict[int, Condition]], key: object = None) -> int:
         """Marks of the conditions of each load, in fewer ones where that is possible."""
         out = 0
         became = self._became[key] = {}
@@ -756,47 +819,21 @@ class Marks:
                 out |= 1 << self.number(condition, load)
         return out
 
-    def ways_in(self, instr: Instr, at: int, half: int) -> tuple[object, ...]:
-        """What tells apart the ways into half of a loaded register, and what comes of the marks."""
-        key = instr.index, at, half
-        return tuple(self._ways[key][1]), self._together.get(key)
-
-    def put_through(
-        self, instr: Instr, at: int, half: int, place: int
-    ) -> Iterator[tuple[Condition, tuple[int, ...]]]:
-        """The conditions of what comes one way into half of a register, each with the numbers of
-        what it has become there."""
-        key = instr.index, at, half
-        known, together = self._ways.get(key), self._together.get(key)
-        if known is None or together is None or place >= len(known[0]):
-            return
-        passage = known[0][place]
-        became = self._became[together]
-        for mark in self.each(self._put_by(passage)):
-            there = self._movements.forward(instr, passage, mark.condition)
-            if there is not None and mark.load in became:
-                yield mark.condition, became[mark.load].get(there.number, ())
-
-    def _pass(self, instr: Instr, passage: Passage, bits: int) -> dict[int, dict[int, Condition]]:
+    def _pass(self, route: Route, bits: int) -> dict[int, dict[int, Condition]]:
         """By load and number the conditions of what comes one way."""
         found: dict[int, dict[int, Condition]] = {}
         for mark in self.each(bits):
             self._work.left -= 1
-            condition = self._movements.forward(instr, passage, mark.condition)
+            condition = self._movements.through(route, mark.condition)
             if condition is not None:
                 found.setdefault(mark.load, {})[condition.number] = condition
         return found
 
-    def _put_by(self, passage: Passage) -> int:
+    def _put_by(self, way: Way) -> int:
         """The marks of what one way into a load starts from."""
-        store = passage.payload.instr
-        if store.opcode == "cp":
-            return self._at_copies.get(store.index, 0)
-        place = self._payloads.get(passage.payload)
-        if place is None:
-            place = self._payloads[passage.payload] = self._movements.stored(passage)
-        value, part, parts = place
-        return 0 if value is None or value < 0 else self.of(value, part, parts)
+        if way.value is None:
+            return self._at_copies.get(way.store.index, 0)
+        return 0 if way.value < 0 else self.of(way.value, way.part, way.parts)
 
     def _all_stored(self, reader: Instr | None = None) -> int:
         """The marks of everything that goes to shared memory, or of what a product reads there."""

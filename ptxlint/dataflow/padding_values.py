@@ -328,7 +328,7 @@ class Dependences:
         return base & found
 
 
-_HOPPING: Final = frozenset({"shfl", "selp", "cvt", "mov"})
+HOPPING: Final = frozenset({"shfl", "selp", "cvt", "mov"})
 """What may hand on a register of another lane as it is."""
 _PURE: Final = frozenset({"mov", "add", "sub", "mul", "fma", "max", "min", "div", "rcp", "cvt"})
 
@@ -767,7 +767,7 @@ class Evaluator:
         opcode = instr.opcode
         if opcode in ("ld", "ldu", "redux", "ldmatrix", "atom", "call") or opcode in _CONTRACTIONS:
             return True
-        if opcode in _HOPPING and self._is_moved(value):
+        if opcode in HOPPING and self._is_moved(value):
             return True
         if opcode == "shfl":
             return bool(moved_lanes(instr) & (self.hypothesis.bits or ANY_INDEX))

@@ -19,11 +19,13 @@ from ptxlint.dataflow.floats import BF16, F16, F32, F64, FORMATS, Format
 from ptxlint.dataflow.fragments import Element, Fragments, elements_of
 from ptxlint.dataflow.guards import ALWAYS, Conjunct, Guards, implies
 from ptxlint.dataflow.joins import Joins
+from ptxlint.dataflow.lane_hops import LaneHop
 from ptxlint.dataflow.lane_map import LaneMap
-from ptxlint.dataflow.movements import Movements
+from ptxlint.dataflow.movements import Movements, Way
 from ptxlint.dataflow.padding_marks import CONTRACTIONS, Marks
 from ptxlint.dataflow.padding_values import (
     DATA,
+    HOPPING,
     UNKNOWN,
     Data,
     Dependences,
@@ -43,7 +45,6 @@ from ptxlint.dataflow.padding_values import (
     widened_word,
 )
 from ptxlint.dataflow.reductions import WHOLE, Node, Reductions
-from ptxlint.dataflow.shared_provenance import Passage
 from ptxlint.dataflow.ssa_values import INSERT, MERGE, RESULT, Ssa
 from ptxlint.dataflow.uniformity import Uniformity
 from ptxlint.facts import Budget
@@ -58,13 +59,11 @@ _PASSES: Final = 16
 _ANYTHING: Final = {name: Number(form, floats.anything(form)) for name, form in FACTORS.items()}
 
 
-class Part(NamedTuple):
-    """What a way through shared memory starts from: a part of a value, or of a copy (None)."""
+class Arrival(NamedTuple):
+    """A way through shared memory, and by half of the register the marks of what comes."""
 
-    passage: Passage
-    value: int | None
-    part: int
-    parts: int
+    way: Way
+    bits: tuple[int, ...]
 
 
 class Words:
@@ -113,8 +112,8 @@ class Words:
         self._evaluated: dict[int, int] = {}
         self._counts: dict[int, int] = {}
         self._now = 0
-        self._parts: dict[tuple[int, int], list[list[Part]] | None] = {}
-        self._loaded: dict[object, tuple[Word | None, dict[int, Word | None], object]] = {}
+        self._behind: dict[tuple[int, int], tuple[int, ...]] = {}
+        self._loaded: dict[object, tuple[Word | None, dict[int, Word | None]]] = {}
         self._sides: dict[object, Side | None] = {}
         self._plans: dict[int, _Plan | None] = {}
 
@@ -337,10 +336,9 @@ class Words:
         inputs: list[int] = [resolve(v) for v in ssa.use_values[instr.index]]
         if opcode == "ldmatrix" or (opcode == "ld" and instr.shape.space == "shared"):
             for at in range(len(defs)):
-                for part in self._ways(instr, at) or ():
-                    inputs += [
-                        resolve(p.value) for p in part if p.value is not None and p.value >= 0
-                    ]
+                inputs += self._stored(instr, at)
+        elif opcode in HOPPING:
+            inputs += [resolve(h.value) for v in defs for h in self._movements.hops(ssa.written(v))]
         for value in defs:
             if ssa.kind[value] in (MERGE, INSERT):
                 inputs += [resolve(v) for v in ssa.operands[value][1:]]
@@ -394,10 +392,15 @@ class Words:
         if opcode == "ldmatrix" or (opcode == "ld" and instr.shape.space == "shared"):
             self._load(instr, at, value)
             return
+        if opcode in HOPPING:
+            hops = self._movements.hops(value)
+            if hops:
+                self._hopped(value, hops)
+                return
         free = self._compute(instr, value, None)
         if free is None:
             return
-        if not self._dependences.of(value) or self._reductions.step(value) is not None:
+        if not self._dependences.of(value) or self._is_combined(value):
             free = self._as_statistic(value, free)
         asked = self._asked(value)
         under: dict[int, Word | None] = {}
@@ -410,6 +413,10 @@ class Words:
                 found = self._as_statistic(~value, found)
             under[condition.number] = found
         self._set(value, free, under)
+
+    def _is_combined(self, value: int) -> bool:
+        """True for what lanes make together, where it is known which lanes those are."""
+        return self._conditions.width is not None and self._reductions.step(value) is not None
 
     def _compute(self, instr: Instr, value: int, condition: Condition | None) -> Word | None:
         plan = self._plans.get(instr.index, _NO_PLAN)
@@ -502,44 +509,47 @@ class Words:
             return False
         return implies(frozenset({conjunct}), false) or excludes(condition, conjunct)
 
-    # Shared memory ----------------------------------------------------------------------------
-    def _ways(self, load: Instr, at: int) -> list[list[Part]] | None:
-        """What the register or its halves may come from; None if that is not known."""
+    # Other threads ----------------------------------------------------------------------------
+    def _stored(self, load: Instr, at: int) -> tuple[int, ...]:
+        """The values that a register may be loaded from."""
         key = load.index, at
-        if key not in self._parts:
-            self._parts[key] = self._find_ways(load, at)
-        return self._parts[key]
-
-    def _find_ways(self, load: Instr, at: int) -> list[list[Part]] | None:
-        ways = self._movements.ways(load, at)
-        if ways is None:
-            return None
-        parts = [
-            [Part(p, *self._movements.stored(p)) for p in movement.passages] for movement in ways
-        ]
-        whole = _as_whole(parts)
-        if whole is not None:
-            return [whole]
-        return parts if len(parts) <= 2 else None
+        found = self._behind.get(key)
+        if found is None:
+            resolve = self._ssa.resolve
+            parts = self._movements.arrivals(load, at) or ()
+            found = self._behind[key] = tuple(
+                {
+                    resolve(w.value)
+                    for ways in parts
+                    for w in ways
+                    if w.value is not None and w.value >= 0
+                }
+            )
+        return found
 
     def _load(self, instr: Instr, at: int, value: int) -> None:
         """A register that is loaded from shared memory."""
-        parts = self._ways(instr, at)
+        parts = self._movements.arrivals(instr, at)
         asked = self._asked(value)
-        if parts is None:
+        if parts is None or len(parts) > 2:
             self.is_guessed = True
             self._set(value, self._unseen, dict.fromkeys([c.number for c in asked], self._unseen))
             return
-        found = [
-            self._arrived(instr, at, half, len(parts) > 1, ways, asked)
-            for half, ways in enumerate(parts)
-        ]
-        free: Word | None
-        under: dict[int, Word | None]
-        if len(found) == 1:
-            free, under = found[0]
+        halves_of = [self._active(instr, at, half) for half in range(len(parts))]
+        whole = _as_whole([[a.way for a in half] for half in halves_of])
+        if whole is not None:
+            together = tuple([
+                Arrival(way, tuple([half[place].bits[0] for half in halves_of]))
+                for place, way in enumerate(whole)
+            ])  # fmt: skip
+            keys = tuple([self._marks.together(instr, at, h) for h in range(len(halves_of))])
+            free, under = self._arrived(together, keys, asked)
             under = {c.number: under.get(c.number, free) for c in asked}
         else:
+            found = [
+                self._arrived(tuple(half), (self._marks.together(instr, at, h),), asked)
+                for h, half in enumerate(halves_of)
+            ]
             (low, under_low), (high, under_high) = found
             free = None if low is None or high is None else (low, high)
             under = {}
@@ -553,32 +563,29 @@ class Words:
             free = self._as_statistic(value, free)
         self._set(value, free, under)
 
+    def _active(self, instr: Instr, at: int, half: int) -> list[Arrival]:
+        return [Arrival(way, (bits,)) for way, bits in self._marks.active(instr, at, half)]
+
     def _arrived(
         self,
-        instr: Instr,
-        at: int,
-        half: int,
-        is_half: bool,
-        ways: list[Part],
+        arrivals: tuple[Arrival, ...],
+        together: tuple[tuple[tuple[int, int], ...], ...],
         asked: tuple[Condition, ...],
     ) -> tuple[Word | None, dict[int, Word | None]]:
         """The free word of a loaded part, and its words under conditions."""
-        resolve = self._ssa.resolve
-        key = (
-            self._marks.ways_in(instr, at, half),
-            is_half,
-            tuple([self._state(p) for p in ways]),
-            tuple([c.number for c in asked]),
-        )
+        ways: dict[object, Arrival] = {}
+        for arrival in arrivals:
+            ways.setdefault(self._state(arrival), arrival)
+        key = tuple(ways), tuple([c.number for c in asked])
         held = self._loaded.get(key)
         if held is not None:
-            return held[0], held[1]
-        free = _join_all([self._started(p, None) for p in ways])
+            return held
+        distinct = list(ways.values())
+        free = _join_all([self._started(a.way, None) for a in distinct])
         brought: dict[int, tuple[list[Word | None], set[int]]] = {}
-        inside = (half,) if is_half else (0, 1)
-        for place, way in enumerate(ways):
-            for at_half in inside:
-                for condition, final in self._marks.put_through(instr, at, at_half, place):
+        for place, (way, by_half) in enumerate(distinct):
+            for half, bits in enumerate(by_half):
+                for condition, final in self._marks.put_through(together[half], way.route, bits):
                     for number in final:
                         words, places = brought.setdefault(number, ([], set()))
                         words.append(self._started(way, condition))
@@ -590,30 +597,30 @@ class Words:
             if found is None:
                 continue
             words, places = found
-            stores = {ways[p].passage.payload.instr.index for p in places}
-            for place, way in enumerate(ways):
-                if place not in places and _may_bring(way.passage, condition, stores):
+            stores = {distinct[p].way.store.index for p in places}
+            for place, (way, _) in enumerate(distinct):
+                if place not in places and _may_bring(way, condition, stores):
                     words.append(self._started(way, None))
             under[condition.number] = _join_all(words)
-        keep = [self._free.get(resolve(p.value)) for p in ways if p.value is not None]
-        self._loaded[key] = free, under, keep
+        self._loaded[key] = free, under
         return free, under
 
-    def _state(self, way: Part) -> object:
+    def _state(self, arrival: Arrival) -> object:
         """What tells apart what may come a way."""
+        way, bits = arrival
         if way.value is None:
-            return way.passage.payload.instr.index
+            return way.route.number, bits, self._guards.own(way.store) is None
         if way.value < 0:
-            return -1
+            return way.route.number, -1
         value = self._ssa.resolve(way.value)
-        return value, way.part, way.parts, self._times.get(value, 0), way.passage.maybe
+        return way.route.number, bits, value, way.part, way.parts, self._times.get(value), way.maybe
 
-    def _started(self, way: Part, condition: Condition | None) -> Word | None:
+    def _started(self, way: Way, condition: Condition | None) -> Word | None:
         """What a store puts into shared memory."""
-        if way.passage.maybe or (way.value is not None and way.value < 0):
+        if way.maybe or (way.value is not None and way.value < 0):
             return UNKNOWN
         if way.value is None:
-            return self._copied(way.passage.payload.instr, condition)
+            return self._copied(way.store, condition)
         value = self._ssa.resolve(way.value)
         found = self._lookup(value, condition)
         return None if found is None else self._part_of(way.value, found, way.part, way.parts)
@@ -627,8 +634,47 @@ class Words:
             return DATA
         return 0 if any(self._is_false(c, condition) for c in guard) else DATA
 
+    def _hopped(self, value: int, hops: tuple[LaneHop, ...]) -> None:
+        """A register that comes from other lanes."""
+        width = self._width(value)
+        asked = self._asked(value)
+        free = _join_all([self._from_lane(hop, None, width) for hop in hops])
+        if free is None:
+            return
+        brought: dict[int, tuple[list[Word | None], set[int]]] = {}
+        for place, hop in enumerate(hops):
+            for half in (0, 1):
+                for condition, final in self._marks.hopped(value, half, hop):
+                    for number in final:
+                        words, places = brought.setdefault(number, ([], set()))
+                        words.append(self._from_lane(hop, condition, width))
+                        places.add(place)
+        under: dict[int, Word | None] = {}
+        for condition in asked:
+            words, places = brought.get(condition.number, ([], set()))
+            to = condition.map
+            for place, hop in enumerate(hops):
+                apart = to is not None and (hop.at ^ to.at) & hop.fixed & to.fixed
+                if place not in places and not apart:
+                    words.append(self._from_lane(hop, None, width))
+            under[condition.number] = _join_all(words)
+        if not self._dependences.of(value):
+            free = self._as_statistic(value, free)
+        self._set(value, free, under)
+
+    def _from_lane(self, hop: LaneHop, condition: Condition | None, width: int) -> Word | None:
+        value = self._ssa.resolve(hop.value)
+        found = self._lookup(value, condition)
+        own = self._width(value)
+        if found is None or own == width:
+            return found
+        return (found, 0) if own < width else halves(found, own)[0]
+
+    def _width(self, value: int) -> int:
+        return BITS.get(self._ssa.register[value].type, 32)
+
     def _part_of(self, value: int, word: Word, part: int, parts: int) -> Word:
-        width = BITS.get(self._ssa.register[value].type, 32)
+        width = self._width(value)
         while parts > 1:
             half = part * 2 // parts
             word = halves(word, width)[half]
@@ -862,31 +908,26 @@ def _join_all(words: Iterable[Word | None]) -> Word | None:
     return found
 
 
-def _as_whole(parts: list[list[Part]]) -> list[Part] | None:
+def _as_whole(parts: list[list[Way]]) -> list[Way] | None:
     """The ways of a register as a whole, where its parts are those of one value side by side."""
     count = len(parts)
     if count < 2:
         return parts[0] if parts else None
-    if any(len(part) != len(parts[0]) for part in parts):
+    low, high = parts
+    if len(low) != len(high):
         return None
-    out: list[Part] = []
-    for ways in zip(*parts, strict=True):
-        first = ways[0]
-        payload = first.passage.payload
-        for at, way in enumerate(ways):
-            other = way.passage.payload
-            if way.passage[1:] != first.passage[1:] or other.instr is not payload.instr:
+    out: list[Way] = []
+    for first, second in zip(low, high, strict=True):
+        if first.store is not second.store or first.route is not second.route:
+            return None
+        if first.value is None or first.value < 0:
+            if first.value != second.value:
                 return None
-            if way.value is not None and (
-                way.value != first.value or way.parts != first.parts or way.part != first.part + at
-            ):
-                return None
-        if first.value is None:
             out.append(first)
             continue
-        if first.value >= 0 and (first.part % count or first.parts % count):
+        if second != first._replace(part=first.part + 1) or first.part % 2 or first.parts % 2:
             return None
-        out.append(first._replace(part=first.part // count, parts=max(1, first.parts // count)))
+        out.append(first._replace(part=first.part // 2, parts=first.parts // 2))
     return out
 
 
@@ -897,15 +938,15 @@ def _packed(words: list[Word]) -> Word:
     return words[0] if len(words) == 1 else UNKNOWN
 
 
-def _may_bring(passage: Passage, condition: Condition, stores: set[int]) -> bool:
+def _may_bring(way: Way, condition: Condition, stores: set[int]) -> bool:
     """True if a condition may hold for threads and rounds in which data come this way."""
-    to = condition.map
-    if condition.store in stores and passage.payload.instr.index != condition.store:
+    to, route = condition.map, way.route
+    if condition.store in stores and way.store.index != condition.store:
         return False
-    if to is not None and (passage.at ^ to.at) & passage.fixed & to.fixed:
+    if to is not None and (route.at ^ to.at) & route.fixed & to.fixed:
         return False
     rounds = dict(condition.rounds)
-    for age in passage.rounds:
+    for age in route.rounds:
         number = rounds.get(age.header)
         if number is None or age.rounds is None:
             continue
