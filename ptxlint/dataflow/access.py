@@ -97,7 +97,9 @@ class Accesses:
         self.guards: Guards = facts.get(GuardsAnalysis)
         self._pointers = _pointer_parameters(facts.function)
         self.in_global: list[Access] = []
-        self.in_shared: list[Access] = []
+        self._in_shared: list[Access] = []
+        self._left: list[tuple[Instr, Operand, str, int]] = []
+        """The shared accesses that were not looked into yet."""
         self.unknown: list[Instr] = []
         """Global accesses whose address is no polynomial, or whose base cannot be told."""
         self._uses: dict[tuple[Polynomial, Polynomial], Use | None] = {}
@@ -115,14 +117,26 @@ class Accesses:
             way = ways[shape]
             if way is not None:
                 at, kind, width = way
-                self._add(instr, instr.operands[at], kind, width, shape.space)
+                self._meet(instr, instr.operands[at], kind, width, shape.space)
             elif shape.opcode == "cp":
                 for address, kind, width, space in _copied(instr):
-                    self._add(instr, address, kind, width, space)
+                    self._meet(instr, address, kind, width, space)
+
+    @property
+    def in_shared(self) -> list[Access]:
+        """The accesses to shared memory, in program order; found when asked for."""
+        for instr, address, kind, width in self._left:
+            self._add(instr, address, kind, width, "shared")
+        self._left.clear()
+        return self._in_shared
+
+    def _meet(self, instr: Instr, address: Operand, kind: str, width: int, space: str) -> None:
+        if space == "global":
+            self._add(instr, address, kind, width, space)
+        elif space == "shared":
+            self._left.append((instr, address, kind, width))
 
     def _add(self, instr: Instr, address: Operand, kind: str, width: int, space: str) -> None:
-        if space not in ("global", "shared"):
-            return
         found = self._located(instr, address, space)
         if found is None or not found[0]:
             if space == "global":
@@ -140,7 +154,7 @@ class Accesses:
         access = Access(
             instr, space, base, offset, form, width, kind, own, path, self._both[key]
         )  # fmt: skip
-        (self.in_global if space == "global" else self.in_shared).append(access)
+        (self.in_global if space == "global" else self._in_shared).append(access)
 
     @property
     def distinct(self) -> list[Access]:
