@@ -7,6 +7,7 @@ names keeps the warps apart.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import Any, ClassVar
 
 from ptxlint.cfg.build import CfgAnalysis
@@ -35,50 +36,72 @@ class BarrierPaths:
             [i.index for i in cfg.instructions(block) if keeps_warps_apart(i)]
             for block in range(len(cfg.blocks))
         ]
-        self._reached: dict[int, set[int]] = {}
+        self._reached: list[int] | None = None
 
     def segment(self, instr: Instr) -> tuple[int, int]:
         """Where an instruction stands."""
         block = self._cfg.block_of[instr.index]
-        return block, sum(1 for at in self._barriers[block] if at < instr.index)
+        return block, bisect_left(self._barriers[block], instr.index)
 
     def within_round(self, first: tuple[int, int], second: tuple[int, int]) -> bool:
         """True if a path leads from one segment to the other and takes no loop's back edge."""
         if first[0] == second[0]:
             return first == second
-        return self._meet(first, second) and second[0] in self._forward(first[0])
+        return self._meet(first, second) and self._enters(first[0], second[0])
 
     def to_next_round(self, first: tuple[int, int], second: tuple[int, int], loop: Loop) -> bool:
         """True if a path leads from one segment to the other in the next round of a loop."""
         if not self._meet(first, second):
             return False
-        latches = [b for b in loop.latches if b == first[0] or b in self._forward(first[0])]
+        latches = [b for b in loop.latches if b == first[0] or self._enters(first[0], b)]
         if not any(not self._barriers[b] or b == first[0] for b in latches):
             return False
         header = loop.header
         if second[0] == header:
             return True
-        return not self._barriers[header] and second[0] in self._forward(header)
+        return not self._barriers[header] and self._enters(header, second[0])
 
     def _meet(self, first: tuple[int, int], second: tuple[int, int]) -> bool:
         """True if nothing follows the first in its block and nothing comes before the second."""
         return first[1] == len(self._barriers[first[0]]) and second[1] == 0
 
-    def _forward(self, block: int) -> set[int]:
-        """The blocks that are entered from the end of one without a barrier or a back edge."""
-        found = self._reached.get(block)
-        if found is None:
-            found = self._reached[block] = set()
-            work = [block]
-            while work:
-                source = work.pop()
-                for target in self._cfg.blocks[source].succs:
-                    if target in found or self._is_back(source, target):
-                        continue
-                    found.add(target)
+    def _enters(self, first: int, second: int) -> bool:
+        """True if control gets from the end of a block into another, by no barrier or back edge."""
+        return bool(self._forward(first) >> second & 1)
+
+    def _forward(self, block: int) -> int:
+        """The blocks that are entered from the end of one without a barrier or a back edge, as
+        bits."""
+        if self._reached is None:
+            self._reached = self._reach()
+        return self._reached[block]
+
+    def _reach(self) -> list[int]:
+        """By block the blocks that are so entered from its end, for all blocks at once."""
+        blocks, ways = self._cfg.blocks, self._ways()
+        reached = [0] * len(blocks)
+        order = [*reversed(self._cfg.rpo)]
+        order += sorted(set(range(len(blocks))).difference(order))
+        changed = True
+        while changed:
+            # Once is enough, but for loops with several ways in and for code that is never reached.
+            changed = False
+            for block in order:
+                found = 0
+                for target in ways[block]:
+                    found |= 1 << target
                     if not self._barriers[target]:
-                        work.append(target)
-        return found
+                        found |= reached[target]
+                changed = changed or found != reached[block]
+                reached[block] = found
+        return reached
+
+    def _ways(self) -> list[list[int]]:
+        """By block where its edges lead, those back to the head of a loop apart."""
+        return [
+            [t for t in block.succs if t >= 0 and not self._is_back(block.index, t)]
+            for block in self._cfg.blocks
+        ]
 
     def _is_back(self, source: int, target: int) -> bool:
         loop = self._loops.with_header(target)
