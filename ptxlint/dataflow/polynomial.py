@@ -249,6 +249,8 @@ class Polynomial:
                 high += b * coefficient
             for atom, coefficient in quotients:
                 known = self._with_remainder(atom, coefficient)
+                for finer, times in quotients if known is None and len(quotients) > 1 else ():
+                    known = known or self._of_quotients(atom, coefficient, finer, times)
                 if known is not None:
                     low, high = max(low, known[0]), min(high, known[1])
             self._range = (low, high)
@@ -267,6 +269,20 @@ class Polynomial:
         low, high = (Polynomial(self.table, terms) - part * count).range()
         step = gcd(part.gcd(), divisor)
         ends = (count * (part.constant % step), count * (part.constant % step + divisor - step))
+        return low + min(ends), high + max(ends)
+
+    def _of_quotients(
+        self, coarse: Atom, coefficient: int, fine: Atom, times: int
+    ) -> tuple[int, int] | None:
+        """Bounds by what floor(p / c) - d floor(p / (c d)) is: a number below d."""
+        ratio, left = divmod(coarse.data[1], fine.data[1])
+        is_nested = coarse.data[0] == fine.data[0] and not left and ratio > 1
+        if not is_nested or coefficient != -times * ratio:
+            return None
+        terms = dict(self.terms)
+        del terms[coarse.number,], terms[fine.number,]
+        low, high = Polynomial(self.table, terms).range()
+        ends = (0, times * (ratio - 1))
         return low + min(ends), high + max(ends)
 
     def least_above(self, other: Polynomial) -> int:
