@@ -295,6 +295,10 @@ def _says(conjunct: Conjunct, bound: Bound, access: Access, accesses: Accesses) 
             # A bound on the tile's start leaves its lanes free, unless the whole tile fits.
             free = limit.compared == core and limit.extent == bound.limit
             return "" if free and -limit.bound.constant <= _last_lane(bound.inner) else _BOUNDED
+        more = limit.compared - bound.inner
+        if more.terms and not lanes_of(more).terms and lanes_of(limit.compared).terms:
+            # The same lanes, of a tile that starts elsewhere: MSK205 judges which is right.
+            return _BOUNDED if more.range()[0] >= 0 else _UNCLEAR
         if lanes_of(limit.compared).terms and use_of(access.form, limit.compared) is not None:
             # Another index of the address; or a part of this one, which MSK205 judges.
             return "" if accesses.use(access, limit.compared) is not None else _UNCLEAR

@@ -3,54 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
-from ptxlint.dataflow.access import (
-    Access,
-    AccessAnalysis,
-    Accesses,
-    Limit,
-    Use,
-    core_of,
-    lanes_of,
-    same_rounds,
-    split_bound,
-)
-from ptxlint.dataflow.guards import Conjunction
-from ptxlint.dataflow.polynomial import Monomial, Polynomial
+from ptxlint.dataflow.access import Access, AccessAnalysis, Accesses
+from ptxlint.dataflow.access_bounds import AccessBounds, Bounded, Place
 from ptxlint.facts import Facts
 from ptxlint.ir.function import Function
 from ptxlint.rulekit import Hit, Note, Rule, Sample, Verdict
-
-
-class Place(NamedTuple):
-    """What accesses must have in common to be compared: the array, the tile, and the extent."""
-
-    base: str
-    core: Polynomial
-    scale: Monomial
-    element: int
-    extent: Polynomial
-
-
-class Bounded(NamedTuple):
-    """An access under a bound: `lanes + shift + where the tile starts <= extent + margin`."""
-
-    access: Access
-    lanes: Polynomial
-    shift: int
-    margin: int
-    elements: int
-    """How many elements it touches."""
-
-
-class Goes(NamedTuple):
-    """The bounds in a guard on indices that an access goes by, and how many conjuncts of the guard
-    compare lanes with an extent."""
-
-    bounds: list[tuple[Limit, Use]]
-    compared: int
-
 
 _BODY = """
             .reg .pred %p<3>;
@@ -125,14 +83,11 @@ class OffByOneGuard(Rule):
         accesses = facts.get(AccessAnalysis)
         found: dict[int, dict[Place, list[Bounded]]] = {}
         unmatched: list[Access] = []
-        known: dict[tuple[Polynomial, Conjunction], Goes] = {}
+        bounds = AccessBounds(accesses)
         for access in accesses.in_global:
             if access.base and access.guard:
-                key = (access.form, access.guard)
-                if key not in known:
-                    known[key] = _goes(access, accesses)
-                matched = list(_bounded(access, known[key]))
-                if len(matched) < known[key].compared:
+                matched = list(bounds.of(access))
+                if len(matched) < bounds.goes(access).compared:
                     unmatched.append(access)
                 for place, bounded in matched:
                     found.setdefault(min(1, bounded.margin), {}).setdefault(place, []).append(
@@ -154,14 +109,6 @@ class OffByOneGuard(Rule):
                 b.access for margin in (0, 1) for g in found.get(margin, {}).values() for b in g
             ]
             yield _undisputed(past, unmatched, accesses)
-
-
-def _goes(access: Access, accesses: Accesses) -> Goes:
-    """What the guard of an access compares, in the order of its conjuncts."""
-    limits = [limit for limit in map(split_bound, access.guard or ()) if limit is not None]
-    found = [(limit, accesses.use(access, limit.compared)) for limit in limits]
-    compared = sum(1 for limit in limits if lanes_of(limit.compared).terms)
-    return Goes([(limit, use) for limit, use in found if use is not None], compared)
 
 
 def _undisputed(past: list[Access], unmatched: list[Access], accesses: Accesses) -> Verdict:
@@ -204,17 +151,3 @@ def _same_elements(loose: list[Bounded], strict: list[Bounded]) -> bool:
 
 def _shifts(group: list[Bounded]) -> set[int]:
     return {b.shift + at for b in group for at in range(b.elements)}
-
-
-def _bounded(access: Access, goes: Goes) -> Iterator[tuple[Place, Bounded]]:
-    """The bounds of an access on indices that it goes by."""
-    for limit, use in goes.bounds:
-        shift, rest = divmod(access.offset.terms.get(use.scale, 0), use.element)
-        if rest:
-            continue
-        core = same_rounds(core_of(limit.compared))
-        count = 1 if use.scale else max(1, access.width // use.element)
-        yield (
-            Place(access.base, core, use.scale, use.element, limit.extent),
-            Bounded(access, lanes_of(limit.compared), shift, limit.bound.constant + shift, count),
-        )

@@ -17,6 +17,7 @@ from ptxlint.dataflow.access import (
     use_of,
     varying_part,
 )
+from ptxlint.dataflow.access_bounds import AccessBounds, Bounded
 from ptxlint.dataflow.guards import Conjunct
 from ptxlint.dataflow.polynomial import CTAS, Polynomial
 from ptxlint.facts import Facts
@@ -71,6 +72,7 @@ _LOOP = """
 """
 
 
+_FEWEST_COPIES: Final = 2
 _SIGN: Final = 1 << 25
 """A division by so much, of a 32-bit word, is the fix-up of a signed division by a tile."""
 
@@ -145,6 +147,7 @@ class MaskOnAnotherIndex(Rule):
                     partial += _partial(access, limit, accesses)
         if not compared:
             return
+        unrolled = _unrolled(accesses)
         whole = _whole(accesses) if partial else {}
         wrong: dict[tuple[str, str], tuple[Partial, Instr]] = {}
         for found in partial:
@@ -155,17 +158,27 @@ class MaskOnAnotherIndex(Rule):
         for found, elsewhere in wrong.values():
             hit = _hit(found, elsewhere)
             yield hit._replace(label=facts.words.guard(found.access.instr))
-        yield _verdict([found for found, _ in wrong.values()], partial, accesses)
+        for copy in unrolled:
+            label = facts.words.guard(copy.bounded.access.instr)
+            yield _hit_of_copy(copy)._replace(label=label)
+        partial = [found for found in partial if not found.mixed]
+        accused = [f.access for f, _ in wrong.values()] + [copy.bounded.access for copy in unrolled]
+        yield _verdict(accused, partial, accesses)
 
 
 class Partial(NamedTuple):
     """An access whose mask bounds its lanes by `extent` and leaves out `omitted`, a part of where
-    its tile starts (`core`, in the units of the comparison)."""
+    its tile starts (`core`, in the units of the comparison).
+
+    `mixed` says that what is left out has another factor than what is compared has, as the start
+    of a row does.
+    """
 
     access: Access
     omitted: Polynomial
     core: Polynomial
     extent: Polynomial
+    mixed: bool = False
 
 
 def _partial(access: Access, limit: Limit, accesses: Accesses) -> Iterator[Partial]:
@@ -173,16 +186,22 @@ def _partial(access: Access, limit: Limit, accesses: Accesses) -> Iterator[Parti
     use = use_of(access.form, limit.compared)
     if use is None:
         return
-    for part in accesses.indices(access):
-        if part.scale != use.scale:
-            continue
-        core = _in_units(core_of(part.terms) * part.element, use.element)
+    whole = [core_of(w.compared) for w in map(split_bound, access.guard or ()) if w is not None]
+    cores = [
+        (core_of(part.terms) * part.element, False)
+        for part in accesses.indices(access)
+        if part.scale == use.scale
+    ]
+    if not use.scale:
+        cores.append((core_of(varying_part(access.form)), True))
+    for bytes_, mixed in cores:
+        core = _in_units(bytes_, use.element)
         if core is None:
             continue
-        omitted = varying_part(core - core_of(limit.compared))
-        whole = (split_bound(conjunct) for conjunct in access.guard or ())
-        if omitted.terms and not any(w and core_of(w.compared) == core for w in whole):
-            yield Partial(access, omitted, core, limit.extent)
+        compared = core_of(limit.compared)
+        omitted = varying_part(core - compared)
+        if omitted.terms and not compared.terms.keys() & omitted.terms.keys() and core not in whole:
+            yield Partial(access, omitted, core, limit.extent, mixed)
 
 
 def _in_units(core: Polynomial, unit: int) -> Polynomial | None:
@@ -248,9 +267,62 @@ def _hit(found: Partial, elsewhere: Instr) -> Hit:
     )
 
 
-def _verdict(wrong: list[Partial], partial: list[Partial], accesses: Accesses) -> Verdict:
+class Copy(NamedTuple):
+    """A copy of an access, and where another access has a bound of its own at that index."""
+
+    bounded: Bounded
+    elsewhere: Instr
+    extent: Polynomial
+
+
+def _unrolled(accesses: Accesses) -> list[Copy]:
+    """Copies that unrolling made of an access, whole tiles further on under the first one's bound,
+    where another access at such an index has a bound of its own."""
+    bounds = AccessBounds(accesses)
+    copies: dict[tuple[object, ...], list[Bounded]] = {}
+    extents: dict[tuple[object, ...], Polynomial] = {}
+    exact: dict[tuple[object, ...], Instr] = {}
+    for access in accesses.in_global:
+        loc = access.instr.loc
+        if not access.base or not access.guard or loc is None:
+            continue
+        for place, found in bounds.of(access):
+            if not found.lanes.terms:
+                continue
+            index = (place.core, place.extent, found.lanes)
+            if found.margin == -1:
+                exact.setdefault((*index, found.shift), access.instr)
+            where = (access.kind, loc.file, loc.line, loc.column)
+            key: tuple[object, ...] = (*index, *place, *where, found.margin - found.shift)
+            copies.setdefault(key, []).append(found)
+            extents[key] = place.extent
+    out: list[Copy] = []
+    for of, group in copies.items():
+        if len({copy.shift for copy in group}) < _FEWEST_COPIES or group[0].margin != -1:
+            continue
+        for copy in group[1:]:
+            elsewhere = exact.get((*of[:3], copy.shift))
+            if elsewhere is not None and copy.margin >= copy.lanes.range()[1]:
+                out.append(Copy(copy, elsewhere, extents[of]))
+                break
+    return out
+
+
+def _hit_of_copy(copy: Copy) -> Hit:
+    access, extent = copy.bounded.access, copy.extent
+    return Hit(
+        f"the mask leaves out the loop's offset, {copy.bounded.margin + 1} here, which the address "
+        "has",
+        access.instr,
+        related=(Note(f"here the whole index is compared with `{extent}`", copy.elsewhere),),
+        breaks_when=f"`{extent}` is more than one tile, and no multiple of it",
+        key=f"{access.kind} {access.base} the loop's offset",
+    )
+
+
+def _verdict(wrong: list[Access], partial: list[Partial], accesses: Accesses) -> Verdict:
     if wrong:
-        return Verdict("refuted", "a mask leaves out where its tile starts", wrong[0].access.instr)
+        return Verdict("refuted", "a mask leaves out where its tile starts", wrong[0].instr)
     if partial:
         return Verdict(
             "open",
