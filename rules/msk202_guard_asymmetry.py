@@ -203,7 +203,10 @@ class GuardAsymmetry(Rule):
         bare: dict[tuple[str, str], tuple[Access, Bound]] = {}
         unclear: Access | None = None
         for access in live:
+            compared = _compared(access)
             for bound in bounds:
+                if bound.inner in compared:
+                    continue
                 status = _status(access, bound, accesses)
                 if status == _MISSING:
                     bare.setdefault((access.base, access.kind), (access, bound))
@@ -243,6 +246,12 @@ def _bounds(live: list[Access], accesses: Accesses) -> Iterator[Bound]:
             if is_tiled(index) and (index, extent) not in seen:
                 seen.add((index, extent))
                 yield Bound(access, index, core_of(index), extent, how)
+
+
+def _compared(access: Access) -> set[Polynomial]:
+    """The indices that the guard of an access bounds: it lacks no bound on these."""
+    limits = map(split_bound, access.guard or ())
+    return {limit.compared for limit in limits if limit is not None}
 
 
 def _status(access: Access, bound: Bound, accesses: Accesses) -> str:

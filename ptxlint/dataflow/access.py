@@ -7,7 +7,6 @@ offset a polynomial of bytes. An access whose base cannot be told is listed with
 from __future__ import annotations
 
 from collections.abc import Iterator
-from fractions import Fraction
 from typing import Any, ClassVar, Final, NamedTuple
 
 from ptxlint.dataflow.guards import Conjunct, Conjunction, Guards, GuardsAnalysis, both
@@ -444,11 +443,16 @@ def is_part_of(start: Polynomial, core: Polynomial) -> bool:
     whole = core.terms
     if not start.terms or not whole:
         return not start.terms and not whole
-    ratios = {
-        Fraction(coefficient, whole[monomial]) if monomial in whole else None
-        for monomial, coefficient in start.terms.items()
-    }
-    return len(ratios) == 1 and None not in ratios
+    ratio: tuple[int, int] | None = None
+    for monomial, coefficient in start.terms.items():
+        other = whole.get(monomial)
+        if other is None:
+            return False
+        if ratio is None:
+            ratio = coefficient, other
+        elif coefficient * ratio[1] != ratio[0] * other:
+            return False
+    return True
 
 
 @remembered

@@ -112,11 +112,12 @@ def _as_whole(parts: list[list[Node]]) -> tuple[list[Node], ...]:
 class Turn(NamedTuple):
     """A value to work out, and the others of its group.
 
-    It is joined over rounds, or decided by its inputs alone, or neither. `inputs` are the first
-    ones of their groups. `plan` is there for plain arithmetic.
+    It is joined over rounds, or decided by its inputs alone, or neither. `inputs` are groups.
+    `plan` is there for plain arithmetic.
     """
 
     value: int
+    group: int
     others: tuple[int, ...]
     joins: bool
     local: bool
@@ -149,6 +150,10 @@ class FloatSources:
         self.branches = self._deciding_branches()
         self.tails = self._access_guards()
         self._heads: dict[int, object] = {}
+        self.groups: dict[int, int] = {}
+        """By value the number of its group; see `FloatSlice.program`."""
+        self.known_groups: dict[object, int] = {}
+        """The groups by what makes them, those of loops apart."""
         self._outcomes: dict[int, tuple[int | None, int | None]] = {}
         self._constants: dict[Shape, tuple[int, ...]] = {}
 
@@ -457,7 +462,7 @@ class FloatSlice:
         """True if something reads shared memory of which it is not known what was stored."""
         self.order = self._in_order(targets)
         self._plain: list[Turn] = []
-        self._turns: dict[int, Turn] = {}
+        self._turns: dict[int, tuple[bool, bool, Plan | None]] = {}
 
     def _in_order(self, targets: Iterable[int]) -> list[int]:
         """What the targets are made of, in reverse postorder of the blocks."""
@@ -482,31 +487,43 @@ class FloatSlice:
 
         `told` is what a scenario says of single values, which no other way of telling them has.
         """
-        if told:
-            return self._program(self._grouped(told))
         if not self._plain:
-            self._plain = self._program(self._grouped(told))
-        return self._plain
+            self._plain = self._program(self._grouped({}))
+        return self._plain if self._is_even(told) else self._program(self._grouped(told))
 
-    def _program(self, first: dict[int, int]) -> list[Turn]:
+    def _is_even(self, told: Mapping[int, object]) -> bool:
+        """True if the same is told of all values of a group."""
+        groups = self.sources.groups
+        said = {groups[v]: what for v, what in told.items() if v in groups}
+        return all(
+            told.get(v) == said[turn.group]
+            for turn in (self._plain if said else ())
+            if turn.group in said
+            for v in (turn.value, *turn.others)
+        )
+
+    def _program(self, groups: dict[int, int]) -> list[Turn]:
         inputs_of = self.sources.inputs_of
-        groups: dict[int, list[int]] = {}
+        members: dict[int, list[int]] = {}
         for value in self.order:
-            groups.setdefault(first[value], []).append(value)
+            members.setdefault(groups[value], []).append(value)
         return [
-            self._turn(v, tuple(group[1:]), tuple({first[i] for i in inputs_of[v]}))
-            for v, group in groups.items()
+            self._turn(v, group, tuple(others), tuple({groups[i] for i in inputs_of[v]}))
+            for group, (v, *others) in members.items()
         ]
 
-    def _turn(self, value: int, others: tuple[int, ...], inputs: tuple[int, ...]) -> Turn:
+    def _turn(
+        self, value: int, group: int, others: tuple[int, ...], inputs: tuple[int, ...]
+    ) -> Turn:
         known = self._turns.get(value)
         if known is None:
             instr = self.reductions.definition(value)
             joins = self.sources.joins(value)
             local = not joins and instr is not None and instr.opcode != "selp"
             plan = self._plan(instr) if instr is not None and local else None
-            known = self._turns[value] = Turn(value, (), joins, local, (), plan)
-        return known._replace(others=others, inputs=inputs)
+            known = self._turns[value] = (joins, local, plan)
+        joins, local, plan = known
+        return Turn(value, group, others, joins, local, inputs, plan)
 
     def _plan(self, instr: Instr) -> Plan | None:
         """How an instruction is worked out if it is plain arithmetic on registers and constants."""
@@ -526,37 +543,61 @@ class FloatSlice:
         return Plan(instr, FORMATS[instr.shape.type], tuple(operands), same)
 
     def _grouped(self, told: Mapping[int, object]) -> dict[int, int]:
-        """By value the first one that holds the same word.
+        """By value the number of its group, all of which hold the same word.
 
         Values of one head whose inputs are in the same groups are a group: unrolled code computes
         the same for each of many registers. What loops carry is taken to be of one group until the
-        inputs from later rounds are not.
+        inputs from later rounds are not. Where nothing is told slices have their groups in common.
         """
+        groups = {} if told else self.sources.groups
+        known: dict[object, int] = {} if told else self.sources.known_groups
+        fresh = [v for v in self.order if v not in groups]
         parted = told
         for _ in range(_MOST_PARTINGS):
-            first, early = self._numbered(parted)
-            groups: dict[int, set[object]] = {}
-            ends = {v: tuple(first[i] for i in self.sources.inputs_of[v]) for v in early}
-            for value, end in ends.items():
-                groups.setdefault(first[value], set()).add(end)
-            if all(len(ends_of) == 1 for ends_of in groups.values()):
-                return first
-            parted = {**told, **{v: (first[v], end) for v, end in ends.items()}}
-        return self._numbered({**told, **{value: (value,) for value in early}})[0]
+            new: dict[object, int] = {}
+            early = self._numbered(fresh, parted, groups, known, new)
+            ends: dict[int, tuple[int, ...]] = {}
+            members: dict[int, set[object]] = {}
+            for value in early:
+                ends[value] = tuple([groups[i] for i in self.sources.inputs_of[value]])
+                members.setdefault(groups[value], set()).add(ends[value])
+            if all(len(ends_of) == 1 for ends_of in members.values()):
+                known.update(new)
+                return groups
+            parted = {**told, **{v: (groups[v], end) for v, end in ends.items()}}
+            for value in fresh:
+                del groups[value]
+        self._numbered(fresh, {**told, **{value: (value,) for value in early}}, groups, known, {})
+        return groups
 
-    def _numbered(self, parted: Mapping[int, object]) -> tuple[dict[int, int], list[int]]:
-        """The groups, and the values that have an input which comes after them."""
-        first: dict[int, int] = {}
+    def _numbered(
+        self,
+        fresh: list[int],
+        parted: Mapping[int, object],
+        groups: dict[int, int],
+        known: Mapping[object, int],
+        new: dict[object, int],
+    ) -> list[int]:
+        """Number the groups of values; returns those that have an input which comes after them.
+
+        The groups that what makes them tells by itself are put into `new`.
+        """
         early: list[int] = []
-        known: dict[object, int] = {}
+        parts: dict[object, int] = {}
         inputs_of, head = self.sources.inputs_of, self.sources.head
-        for value in self.order:
-            inputs = tuple(first.get(v, -1) for v in inputs_of[value])
-            if -1 in inputs:
-                early.append(value)
-            key = (head(value), inputs, parted.get(value))
-            first[value] = known.setdefault(key, value)
-        return first, early
+        get = groups.get
+        for value in fresh:
+            inputs = tuple([get(v, -1) for v in inputs_of[value]])
+            if -1 in inputs or value in parted:
+                if -1 in inputs:
+                    early.append(value)
+                key = (head(value), inputs, parted.get(value))
+                groups[value] = parts.setdefault(key, value)
+            else:
+                plain = (head(value), inputs)
+                found = known.get(plain)
+                groups[value] = new.setdefault(plain, value) if found is None else found
+        return early
 
 
 class _Arithmetic(Evaluator):
@@ -665,7 +706,7 @@ class FloatValues:
         """The last sweep in which a value changed."""
         for sweep in range(_SWEEPS):
             changed = False
-            for value, others, joins, local, inputs, plan in program:
+            for value, group, others, joins, local, inputs, plan in program:
                 before = words.get(value)
                 # What was worked out, of what has not changed since, stands.
                 stands = local and before is not None
@@ -687,7 +728,7 @@ class FloatValues:
                     words[value] = found
                     for other in others:
                         words[other] = found
-                    moved[value] = sweep
+                    moved[group] = sweep
                     changed = True
             self._anything = self._share()
             if not changed:

@@ -89,6 +89,9 @@ class MaskedMaxima:
         self.verdicts: list[MaximumVerdict] = []
         self._carried: list[Maximum] = []
         """The maxima that loops carry."""
+        self._dependences: Dependences | None = None
+        self._known_in: dict[int, Conjunction] = {}
+        self._given: dict[tuple[Conjunction, int, int, frozenset[int]], Conjunction] = {}
         self._off: dict[int, dict[Any, list[tuple[Mask, str]]]] = {}
         if self._nonfinite.exponentials and any(is_maximum(i) for i in self._instrs):
             self._judge()
@@ -356,6 +359,12 @@ class MaskedMaxima:
 
     def _known(self, block: int) -> Conjunction:
         """What holds in a block in every round of the loops around it."""
+        found = self._known_in.get(block)
+        if found is None:
+            found = self._known_in[block] = self._find_known(block)
+        return found
+
+    def _find_known(self, block: int) -> Conjunction:
         known = set(self.guards.of_block(block) or ())
         loop = self.flow.loops.innermost(block)
         while loop is not None:
@@ -384,8 +393,10 @@ class MaskedMaxima:
 
     def combined_bits(self, maximum: Maximum) -> int:
         """The bits of the thread index over which the maximum is taken."""
-        dependences = Dependences(self.ssa, self._facts.get(UniformityAnalysis), self.reductions)
-        return ANY_INDEX & ~dependences.of(maximum.value)
+        if self._dependences is None:
+            uniformity = self._facts.get(UniformityAnalysis)
+            self._dependences = Dependences(self.ssa, uniformity, self.reductions)
+        return ANY_INDEX & ~self._dependences.of(maximum.value)
 
     def _holds(
         self, wanted: Conjunct, known: Conjunction, bits: int, lane: int, first: frozenset[int]
@@ -396,11 +407,14 @@ class MaskedMaxima:
         goal = _settled(wanted.polynomial, bits, lane, first)
         if least(goal) >= 0:
             return True
-        given = frozenset(
-            Conjunct(_settled(c.polynomial, bits, lane, first))
-            for c in known
-            if c.polynomial is not None
-        )
+        key = (known, bits, lane, first)
+        given = self._given.get(key)
+        if given is None:
+            given = self._given[key] = frozenset(
+                Conjunct(_settled(c.polynomial, bits, lane, first))
+                for c in known
+                if c.polynomial is not None
+            )
         return implies(given, Conjunct(goal))
 
     # Lost -------------------------------------------------------------------------------------
