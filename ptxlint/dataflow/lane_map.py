@@ -207,6 +207,54 @@ def compose(outer: LaneMap, start: int, images: tuple[int, ...]) -> LaneMap | No
     return LaneMap(outer.value(start), tuple(span_value(basis, image) for image in images))
 
 
+def readers(outer: LaneMap, start: int, images: tuple[int, ...]) -> tuple[int, int] | bool:
+    """Which t have a `start ^ images of t` that a map holds for: those with `t & fixed == at`.
+
+    False if none has. True if some have, but not by fixing single bits.
+    """
+    mask, wanted = outer.fixed, (start ^ outer.at) & outer.fixed
+    rows: list[tuple[int, int]] = []
+    while mask:
+        bit = mask & -mask
+        mask ^= bit
+        vector = 0
+        for at, image in enumerate(images):
+            if image & bit:
+                vector |= 1 << at
+        parity = int(wanted & bit != 0)
+        for other, known in rows:
+            if vector & (other & -other):
+                vector ^= other
+                parity ^= known
+        if not vector:
+            if parity:
+                return False
+            continue
+        low = vector & -vector
+        rows = [(v ^ vector, p ^ parity) if v & low else (v, p) for v, p in rows]
+        rows.append((vector, parity))
+    if any(vector & (vector - 1) for vector, _ in rows):
+        return True
+    return sum(v for v, _ in rows), sum(v for v, parity in rows if parity)
+
+
+def compose_some(outer: LaneMap, start: int, images: tuple[int, ...]) -> LaneMap | None:
+    """The map t -> outer(start ^ images of t), for those t for which outer holds for that.
+
+    None if there are none, or they are not given by fixing single bits.
+    """
+    if not outer.fixed:
+        return compose(outer, start, images)
+    found = readers(outer, start, images)
+    if isinstance(found, bool):
+        return None
+    fixed, at = found
+    basis = outer.basis
+    entries = [0 if fixed >> i & 1 else span_value(basis, e) for i, e in enumerate(images)]
+    constant = outer.value(start ^ span_value(images, at))
+    return LaneMap(constant, tuple(entries), fixed, at)
+
+
 def assemble(pieces: list[LaneMap]) -> LaneMap | None:
     """The one map over all threads that agrees with all pieces; None if there is none.
 

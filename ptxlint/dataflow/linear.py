@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import or_
 from typing import Final, NamedTuple
 
 _MAX_PIECES: Final = 64
@@ -94,6 +96,47 @@ def aligned_pieces(
                 start ^= vector
                 image ^= effect
         out.append(Piece((1 << width) - 1 & ~free, start, image, tuple(images)))
+    return out
+
+
+def merged_pieces(pieces: list[Piece]) -> list[Piece]:
+    """The same maps in fewer pieces, where two that differ in one fixed bit are one.
+
+    What a bit then does to the image is in the way of no other one.
+    """
+    groups: dict[tuple[int, tuple[int, ...]], dict[int, int]] = {}
+    work = []
+    out = []
+    for piece in pieces:
+        key = piece.fixed, piece.images
+        if key not in groups:
+            groups[key] = {}
+            work.append(key)
+        if groups[key].setdefault(piece.at, piece.start) != piece.start:
+            # Another map of the same threads: each is there.
+            out.append(piece)
+    while work:
+        key = work.pop()
+        fixed, images = key
+        starts = groups[key]
+        union = reduce(or_, images, 0)
+        left = fixed if len(starts) > 1 else 0
+        while left:
+            bit = left & -left
+            left ^= bit
+            for at in [at for at in starts if not at & bit and at | bit in starts]:
+                change = starts[at] ^ starts[at | bit]
+                if change & union:
+                    continue
+                place = bit.bit_length() - 1
+                joined = fixed ^ bit, (*images[:place], change, *images[place + 1 :])
+                if groups.setdefault(joined, {}).setdefault(at, starts[at]) != starts[at]:
+                    continue
+                del starts[at], starts[at | bit]
+                if joined not in work:
+                    work.append(joined)
+    for (fixed, images), starts in groups.items():
+        out += [Piece(fixed, at, start, images) for at, start in starts.items()]
     return out
 
 

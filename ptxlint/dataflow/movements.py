@@ -13,7 +13,8 @@ from typing import Any, Final, NamedTuple
 from ptxlint.dataflow.conditions import Condition, Conditions
 from ptxlint.dataflow.fragments import Fragments, elements_of, fragments_of
 from ptxlint.dataflow.lane_hops import LaneHop, LaneHops
-from ptxlint.dataflow.lane_map import LaneMap, compose
+from ptxlint.dataflow.lane_map import LaneMap, compose_some, readers
+from ptxlint.dataflow.linear import Piece
 from ptxlint.dataflow.reductions import Reductions
 from ptxlint.dataflow.rounds import Rounds
 from ptxlint.dataflow.shared_cells import Age
@@ -61,13 +62,13 @@ class Route:
     a thread, or one into a matrix: see `MatrixArrivals`. Ways of equal routes share one object.
     """
 
-    __slots__ = ("at", "fixed", "images", "number", "outside", "reach", "rounds", "start", "store")
+    __slots__ = ("at", "fixed", "images", "number", "outside", "rounds", "start", "store")
 
     def __init__(
         self,
         number: int,
         store: int,
-        piece: tuple[int, int, int, tuple[int, ...]],
+        piece: Piece,
         rounds: tuple[Age, ...],
         outside: tuple[int, ...],
     ) -> None:
@@ -78,21 +79,21 @@ class Route:
         self.rounds = rounds
         self.outside = outside
         """The headers of loops around the store of which `rounds` says nothing."""
-        reach = 0
-        for image in self.images:
-            reach |= image
-        self.reach = reach
-        """The bits in which threads that are read from differ."""
 
     def push(self, stored: LaneMap) -> LaneMap | None:
-        """A map over the storing threads as one over the reading indices; None if that one does
-        not hold for all threads that are read from."""
-        found = compose(stored, self.start, self.images)
-        return None if found is None else found._replace(fixed=self.fixed, at=self.at)
+        """A map over the storing threads as one over the reading indices.
+
+        None if it holds for no thread that is read from, or for some that are read from by
+        indices which are not given by fixing single bits.
+        """
+        found = compose_some(stored, self.start, self.images)
+        if found is None:
+            return None
+        return found._replace(fixed=found.fixed | self.fixed, at=found.at | self.at)
 
     def meets(self, stored: LaneMap) -> bool:
         """True if some thread that is read from is one that a map holds for."""
-        return not (self.start ^ stored.at) & stored.fixed & ~self.reach
+        return readers(stored, self.start, self.images) is not False
 
 
 class Way(NamedTuple):
@@ -148,6 +149,8 @@ class Movements:
         self._back: dict[tuple[Any, ...], tuple[bool, Condition | None]] = {}
         self._headers: dict[int, tuple[int, ...]] = {}
         self._routes: dict[tuple[Any, ...], Route] = {}
+        self._bundles: dict[tuple[Any, ...], tuple[Route, ...]] = {}
+        self._pieces: dict[Any, tuple[Piece, ...]] = {}
         self._arrivals: dict[tuple[int, int], tuple[tuple[Way, ...], ...] | None] = {}
         self._matrices: dict[tuple[int, int], MatrixArrivals | None] = {}
         self._through: dict[tuple[int, int], Condition | None] = {}
@@ -249,27 +252,42 @@ class Movements:
 
     def _arrived(self, movement: Movement) -> tuple[Way, ...]:
         out: dict[tuple[Any, ...], Way] = {}
-        for passage in movement.passages:
-            payload = passage.payload
+        for payload, maybe, rounds, pieces in movement.origins(self._pieces):
+            store = payload.instr
             place = self._places.get(payload)
             if place is None:
-                place = self._places[payload] = self.stored(passage)
-            route = self._route(passage)
-            key = payload.instr.index, place, passage.maybe, route.number
-            if key not in out:
-                out[key] = Way(payload.instr, *place, passage.maybe, route)
+                place = self._places[payload] = self._place(payload)
+            for route in self._routes_of(store, rounds, pieces):
+                key = store.index, place, maybe, route.number
+                if key not in out:
+                    out[key] = Way(store, *place, maybe, route)
         return tuple(out.values())
 
-    def _route(self, passage: Passage) -> Route:
-        store = passage.payload.instr
-        headers = [age.header for age in passage.rounds]
+    def _routes_of(
+        self, store: Instr, rounds: tuple[Age, ...], pieces: tuple[Piece, ...]
+    ) -> tuple[Route, ...]:
+        headers = [age.header for age in rounds]
         outside = tuple([h for h in self._around(store) if h not in headers])
         # What was stored in an unknown round is known by the instruction that stored it.
-        known = not outside and all(age.rounds is not None for age in passage.rounds)
-        key = passage[1:5], passage.rounds, outside, -1 if known else store.index
+        known = not outside and all(age.rounds is not None for age in rounds)
+        key = pieces, rounds, outside, -1 if known else store.index
+        found = self._bundles.get(key)
+        if found is None:
+            found = self._bundles[key] = tuple([self._route(p, *key[1:], store) for p in pieces])
+        return found
+
+    def _route(
+        self,
+        piece: Piece,
+        rounds: tuple[Age, ...],
+        outside: tuple[int, ...],
+        named: int,
+        store: Instr,
+    ) -> Route:
+        key = piece, rounds, outside, named
         found = self._routes.get(key)
         if found is None:
-            found = Route(len(self._routes), store.index, passage[1:5], passage.rounds, outside)
+            found = Route(len(self._routes), store.index, piece, rounds, outside)
             self._routes[key] = found
         return found
 
@@ -293,7 +311,9 @@ class Movements:
 
     def stored(self, passage: Passage) -> tuple[int | None, int, int]:
         """The value that a passage starts from, the part of it and how many parts it has."""
-        payload = passage.payload
+        return self._place(passage.payload)
+
+    def _place(self, payload: Payload) -> tuple[int | None, int, int]:
         store = payload.instr
         if store.opcode == "cp":
             return None, 0, 1
@@ -422,12 +442,9 @@ class Movements:
         return True, condition
 
     @staticmethod
-    def _meets(passage: Passage, stored: Any) -> bool:
+    def _meets(passage: Passage, stored: LaneMap) -> bool:
         """True if the load reads from threads that a map holds for."""
-        free = 0
-        for image in passage.images:
-            free |= image
-        return not (passage.start ^ stored.at) & stored.fixed & ~free
+        return readers(stored, passage.start, passage.images) is not False
 
     def sources(
         self, load: Instr, at: int, condition: Condition | None

@@ -15,19 +15,20 @@ several threads write the same bytes at one instruction they are taken to write 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
 
 from ptxlint.cfg.loops import LoopForest, LoopsAnalysis
 from ptxlint.dataflow.lane_bits import Level
 from ptxlint.dataflow.lane_map import (
     LaneMap,
     assemble,
-    compose,
+    compose_some,
     lane_width,
     pulled,
     span_value,
 )
 from ptxlint.dataflow.lane_words import Condition, LaneWords, State, Word, complement, make
+from ptxlint.dataflow.linear import Piece, merged_pieces
 from ptxlint.dataflow.shared_cells import (
     MAX_SHARED,
     Age,
@@ -111,8 +112,10 @@ class Passage(NamedTuple):
 
     def push(self, stored: LaneMap) -> LaneMap | None:
         """What the reading threads have, from a map over the threads that stored."""
-        found = compose(stored, self.start, self.images)
-        return None if found is None else found._replace(fixed=self.fixed, at=self.at)
+        found = compose_some(stored, self.start, self.images)
+        if found is None:
+            return None
+        return found._replace(fixed=found.fixed | self.fixed, at=found.at | self.at)
 
     def pull(self, loaded: LaneMap) -> LaneMap | None:
         """What the storing threads must have had, those of them that are read from.
@@ -126,6 +129,50 @@ class Passage(NamedTuple):
         if thread & self.fixed != self.at:
             return None
         return self.start ^ span_value(self.images, thread)
+
+
+class Origin(NamedTuple):
+    """All that comes to a part of a register from one payload, stored in the same round.
+
+    `pieces` map the reading index to the storing thread. For the rest see `Passage`.
+    """
+
+    payload: Payload
+    maybe: bool
+    rounds: tuple[Age, ...]
+    pieces: tuple[Piece, ...]
+
+
+_Way: TypeAlias = "tuple[Payload, bool, tuple[Age, ...]]"
+_Sources: TypeAlias = "dict[tuple[int, int], Source]"
+
+
+def _general(ways: dict[_Way, _Sources]) -> dict[_Way, _Sources]:
+    """The ways without those that another one says of all rounds of a loop around the load: what
+    was stored before a loop is read in the first round, in the second one, and in any."""
+    same: dict[tuple[Payload, bool], list[tuple[Age, ...]]] = {}
+    for payload, maybe, rounds in ways:
+        same.setdefault((payload, maybe), []).append(rounds)
+    for (payload, maybe), known in same.items():
+        for rounds in known if len(known) > 1 else ():
+            for other in known:
+                if other == rounds or not _is_said(rounds, other):
+                    continue
+                wider = ways.get((payload, maybe, other))
+                if wider is not None and ways[payload, maybe, rounds].keys() <= wider.keys():
+                    del ways[payload, maybe, rounds]
+                    break
+    return ways
+
+
+def _is_said(rounds: tuple[Age, ...], other: tuple[Age, ...]) -> bool:
+    """True if one way's rounds are among those of another one."""
+    if len(rounds) != len(other):
+        return False
+    return all(
+        a == b or (a.header == b.header and b.rounds is None and not (a.inside or b.inside))
+        for a, b in zip(rounds, other, strict=True)
+    )
 
 
 class Movement:
@@ -155,6 +202,32 @@ class Movement:
         payload = Payload(write.instr, operand, at * 8 // self._bits, self._bits)
         rest = (write.maybe, self._width, *write[6:])
         return [Passage(payload, *piece, *rest) for piece in source.pieces]
+
+    def origins(self, known: dict[Any, tuple[Piece, ...]]) -> list[Origin]:
+        """The ways by payload and round, in as few pieces as there are; each once.
+
+        `known` is for what movements of one function have in common, empty at first.
+        """
+        ways: dict[_Way, _Sources] = {}
+        for source in self._sources:
+            write = source.write
+            operand, at = source.chunk.place(source.offset + self._byte)
+            payload = Payload(write.instr, operand, at * 8 // self._bits, self._bits)
+            if not source.chunk.element:
+                payload = payload._replace(part=0)
+            found = ways.setdefault((payload, write.maybe, write.rounds), {})
+            found[source.pair, id(source.shape)] = source
+        out = []
+        if len(ways) > 1:
+            ways = _general(ways)
+        for (payload, maybe, rounds), sources in ways.items():
+            key = tuple(sources)
+            pieces = known.get(key)
+            if pieces is None:
+                apart = dict.fromkeys([p for s in sources.values() for p in s.pieces])
+                pieces = known[key] = tuple(merged_pieces(list(apart)))
+            out.append(Origin(payload, maybe, rounds, pieces))
+        return out
 
     def joined(self, others: list[Movement]) -> Movement:
         """The ways of this and of other movements of the same part."""

@@ -5,8 +5,16 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ptxlint.dataflow.lane_map import LaneMap, assemble, compose, lane_width, split
-from ptxlint.dataflow.linear import Echelon, aligned_pieces
+from ptxlint.dataflow.lane_map import (
+    LaneMap,
+    assemble,
+    compose,
+    compose_some,
+    lane_width,
+    readers,
+    split,
+)
+from ptxlint.dataflow.linear import Echelon, Piece, aligned_pieces, merged_pieces
 from ptxlint.dataflow.polynomial import AtomTable
 from ptxlint.facts import Facts
 from ptxlint.frontends.ptx import parse
@@ -68,6 +76,57 @@ def test_composition(outer: LaneMap, start: int, images: tuple[int, ...]) -> Non
         assert not all(outer.holds_for(inner.value(t)) for t in THREADS)
     else:
         assert table(found) == {t: outer.value(inner.value(t)) for t in THREADS}
+
+
+@given(partial(), BITS, st.tuples(*[BITS] * WIDTH))
+def test_composition_with_what_holds_for_some(
+    outer: LaneMap, start: int, images: tuple[int, ...]
+) -> None:
+    inner = LaneMap(start, images)
+    expected = {t: outer.value(inner.value(t)) for t in THREADS if outer.holds_for(inner.value(t))}
+    met = readers(outer, start, images)
+    found = compose_some(outer, start, images)
+    if isinstance(met, bool):
+        assert met == bool(expected)
+        assert found is None
+        if met:
+            # Those threads are given by no fixing of single bits.
+            still = [b for b in range(WIDTH) if len({t >> b & 1 for t in expected}) == 1]
+            assert len(expected) != 1 << WIDTH - len(still)
+    else:
+        assert found is not None
+        assert (found.fixed, found.at) == met
+        assert table(found) == expected
+
+
+IMAGES = st.tuples(*[st.sampled_from([0, 0, 1, 2])] * WIDTH)
+
+
+@st.composite
+def pieces_of_maps(draw: st.DrawFn) -> Piece:
+    fixed, images = draw(BITS), draw(IMAGES)
+    free = tuple(0 if fixed >> i & 1 else entry for i, entry in enumerate(images))
+    return Piece(fixed, draw(BITS) & fixed, draw(st.integers(0, 7)), free)
+
+
+@given(st.lists(pieces_of_maps(), max_size=8))
+def test_merged_pieces_say_the_same(pieces: list[Piece]) -> None:
+    def pairs(of: list[Piece]) -> set[tuple[int, int]]:
+        maps = [LaneMap(p.start, p.images, p.fixed, p.at) for p in of]
+        return {pair for lane_map in maps for pair in table(lane_map).items()}
+
+    merged = merged_pieces(pieces)
+    assert pairs(merged) == pairs(pieces)
+    assert len(merged) <= len(pieces)
+
+
+def test_what_differs_in_one_bit_is_one_piece() -> None:
+    quarters = [Piece(3, at, 8, (0, 0, 1, 2)) for at in range(4)]
+    assert merged_pieces(quarters) == [Piece(0, 0, 8, (0, 0, 1, 2))]
+    apart = [Piece(3, at, at << 2, (0, 0, 1, 2)) for at in range(4)]
+    assert merged_pieces(apart) == [Piece(0, 0, 0, (4, 8, 1, 2))]
+    # The change of the image would be in the way of another bit.
+    assert len(merged_pieces([Piece(1, at, at, (0, 1, 2, 4)) for at in range(2)])) == 2
 
 
 @given(MAPS, BITS)
