@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from ptxlint.arch import Arch, RegisterStep, next_register_step, occupancy, register_steps
 from ptxlint.cfg.build import CfgAnalysis
@@ -241,10 +241,11 @@ def _most_carried(fn: Function, facts: Facts, limit: int) -> _Carried | None:
             crowded[loop] = live
     if not crowded:
         return None
-    spare = _recomputed(fn) | _uniform(fn)
+    dependents = _dependents(fn)
+    spare = _recomputed(fn, dependents) | _uniform(fn, dependents)
     crowded = {loop: [r for r in live if r not in spare] for loop, live in crowded.items()}
     crowded = {loop: live for loop, live in crowded.items() if _words(live) > limit}
-    fixed = _constant(fn) if crowded else set()
+    fixed = _constant(fn, dependents) if crowded else set()
     carried = [
         _Carried(_words(_held(loop, live, facts)), loop)
         for loop, live in crowded.items()
@@ -282,46 +283,67 @@ def _held(loop: Loop, candidates: list[Register], facts: Facts) -> list[Register
     return [register for register in candidates if register in named]
 
 
-def _recomputed(fn: Function) -> set[Register]:
+def _recomputed(fn: Function, dependents: _Dependents) -> set[Register]:
     """Registers that integer operations make of constants, parameters and special registers.
 
     Those are at hand at any time. Counters that step by such values are among them.
     """
-    return _untouched(fn, lambda i: not _is_integer(i.shape))
+    return _untouched(fn, dependents, {s: not _is_integer(s) for s in _shapes(fn)})
 
 
-def _constant(fn: Function) -> set[Register]:
+def _constant(fn: Function, dependents: _Dependents) -> set[Register]:
     """Registers that integer operations make of constants alone."""
-    return _untouched(fn, lambda i: not _is_integer(i.shape) or _reads_input(i))
+    sources = {s: not _is_integer(s) or None for s in _shapes(fn)}
+    return _untouched(fn, dependents, sources, _reads_input)
 
 
-def _uniform(fn: Function) -> set[Register]:
+def _uniform(fn: Function, dependents: _Dependents) -> set[Register]:
     """Registers that hold the same in all lanes since nothing on the way depends on the lane.
 
     From sm_75 on the assembler may keep them in the registers that a warp has for such values.
     """
-    return _untouched(fn, _tells_lanes_apart)
+    sources = {s: s.opcode in _BY_LANE or None for s in _shapes(fn)}
+    return _untouched(fn, dependents, sources, _tells_lanes_apart)
 
 
-def _untouched(fn: Function, is_source: Callable[[Instr], bool]) -> set[Register]:
-    """The registers that depend, in any number of steps, on no instruction of some kind."""
-    dependents: dict[Register, list[Register]] = {}
+_Dependents: TypeAlias = dict[Register, list[tuple[Register, ...]]]
+"""By register: what the instructions write that read it."""
+
+
+def _dependents(fn: Function) -> _Dependents:
+    found: _Dependents = {}
+    for instr in fn.instrs:
+        if instr.defs:
+            for use in instr.uses:
+                found.setdefault(use, []).append(instr.defs)
+    return found
+
+
+def _shapes(fn: Function) -> set[Shape]:
+    return {instr.shape for instr in fn.instrs}
+
+
+def _untouched(
+    fn: Function,
+    dependents: _Dependents,
+    sources: Mapping[Shape, bool | None],
+    is_source: Callable[[Instr], bool] = lambda _: False,
+) -> set[Register]:
+    """The registers that depend, in any number of steps, on no instruction of some kind: by its
+    shape, or where that does not tell by itself."""
     touched: set[Register] = set()
     for instr in fn.instrs:
-        defs = instr.defs
-        if not defs:
-            continue
-        if is_source(instr):
-            touched.update(defs)
-            continue
-        for use in instr.uses:
-            dependents.setdefault(use, []).extend(defs)
+        if instr.defs:
+            found = sources[instr.shape]
+            if found or (found is None and is_source(instr)):
+                touched.update(instr.defs)
     work = list(touched)
     while work:
-        for register in dependents.get(work.pop(), ()):
-            if register not in touched:
-                touched.add(register)
-                work.append(register)
+        for registers in dependents.get(work.pop(), ()):
+            for register in registers:
+                if register not in touched:
+                    touched.add(register)
+                    work.append(register)
     return {register for register in fn.registers if register not in touched}
 
 
@@ -339,9 +361,7 @@ def _reads_input(instr: Instr) -> bool:
 
 
 def _tells_lanes_apart(instr: Instr) -> bool:
-    """True if lanes get different values even when all that they read is the same."""
-    if instr.opcode in _BY_LANE:
-        return True
+    """True if what an instruction reads tells the lane, so that lanes may get different values."""
     return any(
         isinstance(atom, SpecialRegister) and atom.name.startswith(_LANE_REGISTERS)
         for atom in instr.args

@@ -101,7 +101,6 @@ class Accesses:
         """The shared accesses that were not looked into yet."""
         self.unknown: list[Instr] = []
         """Global accesses whose address is no polynomial, or whose base cannot be told."""
-        self._uses: dict[tuple[Polynomial, Polynomial], Use | None] = {}
         self._confined: dict[Polynomial, list[Confined]] = {}
         self._splits: dict[tuple[Polynomial, str], tuple[str, Polynomial]] = {}
         self._bases: dict[tuple[int, str], tuple[str, Polynomial, int]] = {}
@@ -182,15 +181,16 @@ class Accesses:
 
     def use(self, access: Access, index: Polynomial) -> Use | None:
         """How the offset is made of this index, with nothing else in units of the same scale."""
-        key = (access.form, index)
-        if key not in self._uses:
-            found = use_of(access.form, index)
-            for part in self.indices(access) if found is not None else ():
-                if found is not None and part.scale == found.scale:
-                    found = found if _holds_only(part, found, index) else None
-                    break
-            self._uses[key] = found
-        return self._uses[key]
+        known: dict[Polynomial, Use | None] = access.form.derived.setdefault("use", {})
+        if index in known:
+            return known[index]
+        found = use_of(access.form, index)
+        for part in self.indices(access) if found is not None else ():
+            if found is not None and part.scale == found.scale:
+                found = found if _holds_only(part, found, index) else None
+                break
+        known[index] = found
+        return found
 
     def is_in_tile(self, access: Access, core: Polynomial, element: int) -> bool:
         """True if the offset has lanes that count elements of so many bytes from where the tile

@@ -156,13 +156,34 @@ class FloatSources:
         """The groups by what makes them, those of loops apart."""
         self._outcomes: dict[int, tuple[int | None, int | None]] = {}
         self._constants: dict[Shape, tuple[int, ...]] = {}
+        self._plain: dict[Shape, bool] = {}
 
     def inputs(self, value: int) -> tuple[int, ...]:
         """The resolved values that a resolved value is computed from."""
         found = self.inputs_of.get(value)
         if found is None:
-            resolve = self.ssa.resolve
-            found = self.inputs_of[value] = tuple(resolve(v) for v in self._inputs(value))
+            ssa, resolve = self.ssa, self.ssa.resolve
+            instr = self._instrs[ssa.instr[value]] if ssa.kind[value] == RESULT else None
+            if instr is not None and ssa.register[value].type != "pred" and self._is_plain(instr):
+                read = ssa.use_values[instr.index][1 if instr.shape.guard else 0 :]
+                found = self.inputs_of[value] = tuple([resolve(v) for v in read])
+                self._heads[value] = self._of_operands(value, instr)
+            else:
+                found = self.inputs_of[value] = tuple(map(resolve, self._inputs(value)))
+        return found
+
+    def _is_plain(self, instr: Instr) -> bool:
+        """True for what is computed from registers and constants, and from nothing else."""
+        found = self._plain.get(instr.shape)
+        if found is None:
+            shape = instr.shape
+            found = self._plain[shape] = not (
+                shape.opcode in _LOADS
+                or shape.opcode in _TENSOR
+                or shape.opcode in ("atom", "call", "setp", "selp")
+                or (shape.opcode == "cvt" and shape.type[:1] in ("s", "u"))
+                or any(isinstance(o, Address) for o in instr.operands)
+            )
         return found
 
     def _skipping_edges(self) -> set[tuple[int, int]]:
@@ -416,7 +437,8 @@ class FloatSources:
             self._constants[shape] = slots
         inputs = self.inputs(value)
         same = len(inputs) > 1 and inputs[0] == inputs[1]
-        return shape, self.ssa.result[value], same, tuple(instr.args[i] for i in slots)
+        constants = tuple([instr.args[i] for i in slots]) if slots else ()
+        return shape, self.ssa.result[value], same, constants
 
     def _compared_arms(self, predicate: int, arms: Iterable[int]) -> object:
         """Which arms of a selection its predicate compares, and at which operand."""

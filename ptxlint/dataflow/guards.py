@@ -430,8 +430,8 @@ def _inequality(relation: str, a: Polynomial, b: Polynomial) -> Any:
             return _at_least_zero(b - a - 1)
         first, second = sorted((a, b), key=repr)
         return frozenset({Conjunct(None, ("unequal", first, second))})
-    poly = {"lt": b - a - 1, "le": b - a, "gt": a - b - 1, "ge": a - b}[relation]
-    return _at_least_zero(poly)
+    difference = b - a if relation in ("lt", "le") else a - b
+    return _at_least_zero(difference - 1 if relation in ("lt", "gt") else difference)
 
 
 def _chosen(gap: Polynomial) -> tuple[int, int, int] | None:

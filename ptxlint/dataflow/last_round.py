@@ -286,40 +286,38 @@ class LastRounds:
         inside = flow.inside(loop)
         sources: dict[int, list[int]] = {}
 
-        def inputs(value: int) -> list[int]:
-            found = sources.get(value)
-            if found is None:
-                found = [s for s, role in flow.sources(value) if role in DATA and s in inside]
-                found += [s for s in self._received.get(value, ()) if s in inside]
-                sources[value] = found
-            return found
-
-        reached: dict[int, None] = dict.fromkeys(values)
-        work = list(reached)
+        work = list(dict.fromkeys(values))
+        received, sources_of = self._received, flow.sources
         while work:
-            for source in inputs(work.pop()):
-                if source not in reached:
-                    reached[source] = None
-                    work.append(source)
+            value = work.pop()
+            if value not in sources:
+                found = [s for s, role in sources_of(value) if s in inside and role in DATA]
+                if value in received:
+                    found += [s for s in received[value] if s in inside]
+                sources[value] = found
+                work += [s for s in found if s not in sources]
+        inputs = sources.__getitem__
         counting: set[int] = set()
         relative: set[int] = set()
         carried: set[int] = set()
         extremes: set[int] = set()
         # A component comes after all those that it leads to.
-        for component in strongly_connected(list(reached), inputs):
-            ahead = {s for value in component for s in inputs(value)}
+        for component in strongly_connected(list(sources), inputs):
+            ahead: Collection[int] = inputs(component[0])
             own = len(component) > 1 or component[0] in ahead
+            if own:
+                ahead = {s for value in component for s in inputs(value)}
             if not carried.isdisjoint(ahead):
                 carried.update(component)
             elif own and any(flow.is_header_phi(v, loop) for v in component):
                 works = any(map(self._is_made_by_work, component))
-                if ahead <= set(component) and not works:
+                if set(component).issuperset(ahead) and not works:
                     counting.update(component)
                 elif self._is_extreme(component):
                     extremes.update(component)
                 else:
                     carried.update(component)
-            elif not (extremes | relative).isdisjoint(ahead):
+            elif not (extremes.isdisjoint(ahead) and relative.isdisjoint(ahead)):
                 relative.update(component)
             elif not counting.isdisjoint(ahead):
                 counting.update(component)

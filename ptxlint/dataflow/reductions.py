@@ -151,6 +151,7 @@ class Reductions:
         self.loops: LoopForest = facts.get(LoopsAnalysis)
         self._uniformity: Uniformity = facts.get(UniformityAnalysis)
         self._instrs = facts.function.instrs
+        self._behind: dict[Node, Node] = {}
         self._writers: dict[Shape, bool] = {}
         self._scanned: set[int] = set()
         self._stores_before: dict[int, list[Instr]] = {}
@@ -233,6 +234,12 @@ class Reductions:
 
     def node(self, node: Node) -> Node:
         """The node behind moves, packing and unpacking."""
+        found = self._behind.get(node)
+        if found is None:
+            found = self._behind[node] = self._node_behind(node)
+        return found
+
+    def _node_behind(self, node: Node) -> Node:
         value, part = self.ssa.resolve(node.value), node.part
         for _ in range(16):
             instr = self.definition(value)

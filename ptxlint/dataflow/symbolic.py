@@ -119,6 +119,7 @@ class Symbolic:
     def _evaluate(self, wanted: int, known: dict[int, Polynomial]) -> Polynomial:
         """Evaluate a value and what it needs, without recursion over the chain of operands."""
         stack = [wanted]
+        needs: dict[int, tuple[int, ...]] = {}
         while stack:
             value = stack[-1]
             if value in known:
@@ -128,7 +129,10 @@ class Symbolic:
             if self.budget.left <= 0:
                 known[value] = self._opaque(value)
                 continue
-            missing = [v for v in self._needs(value, known) if v not in known]
+            needed = needs.get(value)
+            if needed is None:
+                needed = needs[value] = self._needs(value, known)
+            missing = [v for v in needed if v not in known]
             if missing and len(stack) < 20_000:
                 stack += missing
                 continue

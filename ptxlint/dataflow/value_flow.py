@@ -69,6 +69,7 @@ class ValueFlow:
         self.loops = loops
         self._instrs = ssa.cfg.function.instrs
         self._sources: dict[int, list[tuple[int, int]]] = {}
+        self._results: dict[int, list[tuple[int, int]]] = {}
         self._onward: dict[int, dict[int, list[tuple[int, int]]]] = {}
         self._counts: dict[Shape, list[int]] = {}
         self._use_roles: dict[Shape, tuple[int, ...]] = {}
@@ -117,8 +118,12 @@ class ValueFlow:
         return instr.opcode == "mov" and isinstance(instr.operands[-1], Vector)
 
     def results(self, value: int) -> list[tuple[int, int]]:
-        """The values that a value goes into, each with its role there."""
+        """The values that a value goes into, each with its role there; not to be changed."""
+        known = self._results.get(value)
+        if known is not None:
+            return known
         out: list[tuple[int, int]] = []
+        self._results[value] = out
         for made in dict.fromkeys(self.ssa.value_users(value)):
             out += [(made, role) for source, role in self.sources(made) if source == value]
         for at in dict.fromkeys(user.index for user in self.ssa.instr_users(value)):

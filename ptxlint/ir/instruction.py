@@ -25,6 +25,7 @@ class Shape:
     """
 
     __slots__ = (
+        "fills",
         "form",
         "guard",
         "memory",
@@ -77,6 +78,10 @@ class Shape:
         """The state space modifier (`global`, `shared`, …), "" for generic or none."""
         self.only_def = def_slots[0] if len(def_slots) == 1 else -1
         """The slot of the one register written, -1 if there is none or more than one."""
+        self.fills: tuple[Any, ...] = tuple(
+            p[1] if p[0] == "s" and len(p) == 2 else p for p in patterns
+        )
+        """The patterns; for one that is a slot as it is, the slot."""
         self.memory: MemoryEffect | None = None
         """What `ptxlint.ir.opcodes.memory_of` found, which is the way to ask for it."""
         self.pick_defs = _picker(def_slots)
@@ -88,6 +93,12 @@ class Shape:
 
     def __repr__(self) -> str:
         return f"Shape({self.guard}{self.mnemonic})"
+
+
+def _instantiate(pattern: Pattern, args: tuple[Atom, ...]) -> Operand:
+    from ptxlint.ir.pattern import instantiate
+
+    return instantiate(pattern, args)
 
 
 def _picker(slots: tuple[int, ...]) -> Callable[[tuple[Atom, ...]], tuple[Register, ...]]:
@@ -152,10 +163,10 @@ class Instr:
     def operands(self) -> tuple[Operand, ...]:
         """The operands in order, the guard excluded; built on first use."""
         if self._operands is None:
-            from ptxlint.ir.pattern import instantiate
-
             args = self.args
-            self._operands = tuple(instantiate(p, args) for p in self.shape.patterns)
+            self._operands = tuple(
+                [args[p] if type(p) is int else _instantiate(p, args) for p in self.shape.fills]
+            )
         return self._operands
 
     def __repr__(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from itertools import accumulate
 
 from ptxlint.source.location import Position
 
@@ -35,11 +36,6 @@ class SourceText:
 
     def _line_starts(self) -> list[int]:
         if self._starts is None:
-            starts = [0]
-            find = self.text.find
-            at = find("\n")
-            while at >= 0:
-                starts.append(at + 1)
-                at = find("\n", at + 1)
-            self._starts = starts
+            lengths = [len(line) + 1 for line in self.text.split("\n")]
+            self._starts = [0, *accumulate(lengths[:-1])]
         return self._starts
