@@ -8,15 +8,18 @@ from ptxlint.dataflow.access import (
     Access,
     AccessAnalysis,
     Accesses,
+    Index,
     core_of,
     is_part_of,
     lanes_of,
     split_bound,
 )
+from ptxlint.dataflow.elements import element_bytes
 from ptxlint.dataflow.polynomial import CTAS, LANES, ROUNDS, Polynomial
 from ptxlint.facts import Facts
 from ptxlint.ir.function import Function
 from ptxlint.rulekit import Hit, Rule, Sample, Verdict
+from ptxlint.wording import counted
 
 
 class UnguardedTile(Rule):
@@ -85,24 +88,40 @@ class UnguardedTile(Rule):
         accesses = facts.get(AccessAnalysis)
         live = accesses.distinct
         bounded = _bounded(live, accesses)
-        bare: dict[Polynomial, tuple[Access, int]] = {}
+        bare: dict[Polynomial, tuple[Access, Index]] = {}
         kept: set[bool] = set()
         for access in live:
             for part in accesses.indices(access):
-                tile = _tile(part.terms)
                 if lanes_of(part.terms).terms:
                     kept.add(_keeps(access, part.terms, accesses))
-                if tile and not _is_bounded(access, part.terms, bounded):
-                    bare.setdefault(part.terms, (access, tile))
-        for access, tile in bare.values():
-            yield from _open(access, tile)
+                if _tile(part.terms) and not _is_bounded(access, part.terms, bounded):
+                    bare.setdefault(part.terms, (access, part))
+        for access, part in bare.values():
+            size, each = _elements(access, part, accesses)
+            yield from _open(access, _tile(part.terms) * each, size)
         if kept == {True} and not accesses.unknown and not accesses.symbolic.exhausted:
             yield Verdict("proved", "every access by lanes compares its index with a bound")
 
 
-def _open(access: Access, tile: int) -> Iterator[Hit | Verdict]:
+def _elements(access: Access, part: Index, accesses: Accesses) -> tuple[int, int]:
+    """The bytes of an element, and how many elements one step of the index is: more than one where
+    a thread accesses all of the bytes between two steps."""
+    alike = [a for a in accesses.in_global if a.base == access.base and a.form == access.form]
+    ssa = accesses.guards.ssa
+    size = min(element_bytes(a.instr, ssa) for a in alike)
+    if part.scale or part.element % size:
+        return size, 1
+    first = min(a.offset.constant for a in alike)
+    covered = 0
+    for constant, width in sorted((a.offset.constant - first, a.width) for a in alike):
+        if constant <= covered:
+            covered = max(covered, constant + width)
+    return size, part.element // size if covered >= part.element else 1
+
+
+def _open(access: Access, tile: int, size: int) -> Iterator[Hit | Verdict]:
     yield Hit(
-        f"a tile of {tile} elements is accessed without a guard",
+        f"a tile of {tile} elements of {counted(size, 'byte')} is accessed without a guard",
         access.instr,
         breaks_when=f"the size is no multiple of {tile}",
         key=f"tile {tile}",
