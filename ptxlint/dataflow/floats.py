@@ -48,6 +48,11 @@ BF16: Final = Format("bf16", 16, 8, -126, 127)
 F32: Final = Format("f32", 32, 24, -126, 127)
 F64: Final = Format("f64", 64, 53, -1022, 1023)
 FORMATS: Final = {f.name: f for f in (F16, BF16, F32, F64)}
+E4M3: Final = Format("e4m3", 8, 4, -6, 8)
+E5M2: Final = Format("e5m2", 8, 3, -14, 15)
+BYTES: Final = {f.name: f for f in (E4M3, E5M2)}
+"""Formats of 8 bits, which products take but arithmetic does not. E4M3 has no infinity, and NaN
+where its largest number would be."""
 
 
 class AbstractFloat:
@@ -196,6 +201,8 @@ def decode(form: Format, word: int) -> AbstractFloat:
         return decode(F32, (word & 0xFFFF) << 16)
     if form is F16:
         return exactly(struct.unpack("<e", struct.pack("<H", word & 0xFFFF))[0])
+    if form.bits == 8:
+        return decode_byte(form.name, word & 0xFF)
     return exactly(struct.unpack("<f", struct.pack("<I", word & 0xFFFFFFFF))[0])
 
 
@@ -215,7 +222,7 @@ def decode_byte(form: str, byte: int) -> AbstractFloat:
 def encode(form: Format, a: AbstractFloat) -> int | None:
     """The bit pattern of the one value; None for several, for NaN and for a zero of either sign."""
     value = a.point
-    if value is None or value != value or value == 0.0:
+    if value is None or value != value or value == 0.0 or form.bits == 8:
         return None
     if form is BF16:
         word = encode(F32, a)

@@ -12,6 +12,8 @@ class Span(NamedTuple):
 
     low: int
     high: int
+    kind: str = "span"
+    """Keeps a span from being equal to a pair of numbers."""
 
 
 def joined(a: int | Span, b: int | Span) -> int | Span:
@@ -33,6 +35,13 @@ def bounds(word: object, kind: str) -> tuple[int, int]:
         return number, number
     if kind == "pred":
         return 0, 1
+    while type(word) is tuple and bits > 1 and word[1] == 0:
+        # Nothing but zeros above: the number is that of the lower half.
+        word, bits = word[0], bits // 2
+        most = (1 << bits) - 1
+        if isinstance(word, int):
+            return word, word
+        least = 0
     # Unsigned words below the sign bit are the same number in both.
     if isinstance(word, Span) and word.high <= most:
         return word.low, word.high

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from ptxlint.dataflow import floats
 from ptxlint.dataflow.conditions import Condition, Conditions
-from ptxlint.dataflow.floats import BF16, F16, F32, F64, AbstractFloat, Format
+from ptxlint.dataflow.floats import BF16, BYTES, F16, F32, F64, AbstractFloat, Format
 from ptxlint.dataflow.fragments import Element, Fragments, carry, elements_of
 from ptxlint.dataflow.guards import Guards
 from ptxlint.dataflow.lane_map import LaneMap
@@ -20,7 +20,6 @@ from ptxlint.dataflow.padding_marks import Marks
 from ptxlint.dataflow.padding_values import (
     DATA,
     UNKNOWN,
-    Data,
     Evaluator,
     Found,
     Number,
@@ -29,14 +28,16 @@ from ptxlint.dataflow.padding_values import (
     half_of,
     is_finite_word,
     join,
+    loaded_bits,
     paired,
 )
 from ptxlint.dataflow.reductions import Reductions
+from ptxlint.dataflow.register_words import extended
 from ptxlint.dataflow.ssa_values import Ssa
 from ptxlint.ir.instruction import Instr
 from ptxlint.ir.types import BITS
 
-_FORMATS: Final = {"f16": F16, "bf16": BF16, "tf32": F32, "f32": F32, "f64": F64}
+_FORMATS: Final = {"f16": F16, "bf16": BF16, "tf32": F32, "f32": F32, "f64": F64, **BYTES}
 _DEEP: Final = 40
 """So many movements are followed one behind the other."""
 _EVERYWHERE: Final = 3
@@ -146,15 +147,20 @@ class Mover:
         if sources is None:
             return None
         width = BITS.get(self._ssa.register[value].type, 32)
-        whole = self._as_whole(evaluator, sources, width)
-        if whole is not None:
-            return whole
-        if len(sources) == 2:
-            low, high = (self._joined(evaluator, part) for part in sources)
-            return paired(low, high)
-        if len(sources) == 1:
-            return self._joined(evaluator, sources[0])
-        return None
+        bits = loaded_bits(instr, width)
+        found = self._as_whole(evaluator, sources, width)
+        if found is None:
+            count = len(sources)
+            if count not in (1, 2, 4):
+                return None
+            parts = [self._joined(evaluator, part) for part in sources]
+            if count == 4:
+                parts = [paired(parts[at], parts[at + 1], bits // 4) for at in (0, 2)]
+            found = parts[0] if count == 1 else paired(parts[0], parts[1], bits // 2)
+        if bits >= width:
+            return found
+        word = extended(found.word, bits, width, instr.shape.type.startswith("s"))
+        return Found(word, found.touched)
 
     def _as_whole(
         self, evaluator: Evaluator, sources: list[list[Source]], width: int
@@ -221,7 +227,9 @@ class Mover:
         if fragments is None or not elements:
             return None
         found = [self._element(evaluator, instr, fragments, e) for e in elements]
-        return paired(*found) if len(found) == 2 else found[0]
+        if len(found) == 2:
+            return paired(found[0], found[1], BITS.get(instr.shape.types[0], 32))
+        return found[0]
 
     def _element(
         self, evaluator: Evaluator, instr: Instr, fragments: Fragments, element: Element
@@ -364,19 +372,15 @@ class Mover:
 def _multiplied(a: Found, b: Found, form: Format | None) -> Term:
     touched = bool(a.touched or b.touched)
     first, second = (_numeric(f.word, form) for f in (a, b))
-    if first is None or second is None:
-        return Term(False, False, touched)
     zero = (first.is_zero and second.is_finite) or (second.is_zero and first.is_finite)
     return Term(zero, first.is_finite and second.is_finite, touched)
 
 
-def _numeric(word: Word, form: Format | None) -> AbstractFloat | None:
-    """A factor's element as a number; bytes are known as zeros or as data only."""
+def _numeric(word: Word, form: Format | None) -> AbstractFloat:
+    """A factor's element as a number; all integers are finite."""
     if form is not None:
         return as_float(word, form)
-    if isinstance(word, int):
-        return floats.ZERO if word == 0 else None
-    return floats.finite(F32) if isinstance(word, Data) else None
+    return floats.ZERO if isinstance(word, int) and not word else floats.finite(F32)
 
 
 def part_of(found: Found, part: int, parts: int, width: int) -> Found:

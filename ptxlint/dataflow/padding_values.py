@@ -10,14 +10,14 @@ witness is tried.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Final, NamedTuple, Protocol, TypeAlias
+from typing import Any, Final, NamedTuple, Protocol
 
 from ptxlint.cfg.loops import LoopForest
 from ptxlint.dataflow import floats
 from ptxlint.dataflow.conditions import Condition, excludes
 from ptxlint.dataflow.exchanges import moved_lanes
 from ptxlint.dataflow.floats import (
-    BF16,
+    BYTES,
     F16,
     F32,
     F64,
@@ -27,11 +27,30 @@ from ptxlint.dataflow.floats import (
     Mode,
 )
 from ptxlint.dataflow.guards import Conjunct, Conjunction, Guards, implies
-from ptxlint.dataflow.integer_words import Span, bounds, joined
+from ptxlint.dataflow.integer_words import Span, bounds
 from ptxlint.dataflow.joins import Joins
 from ptxlint.dataflow.lane_bits import LANE, WARP_BITS
+from ptxlint.dataflow.packing import bits_of, integer
 from ptxlint.dataflow.polynomial import Polynomial
 from ptxlint.dataflow.reductions import WHOLE, Node, Reductions, narrow_type
+from ptxlint.dataflow.register_words import (
+    DATA,
+    UNKNOWN,
+    Data,
+    Either,
+    Number,
+    Unknown,
+    Word,
+    as_float,
+    extended,
+    halves,
+    is_finite_word,
+    is_pair,
+    join,
+    lowest,
+    packed,
+    widened_word,
+)
 from ptxlint.dataflow.ssa_values import MERGE, PHI, RESULT, Ssa
 from ptxlint.dataflow.uniformity import Uniformity
 from ptxlint.facts import Budget
@@ -43,36 +62,6 @@ from ptxlint.ir.types import BITS
 ANY_INDEX: Final = LANE | WARP_BITS
 """All bits of the linear thread index."""
 _CONTRACTIONS: Final = frozenset({"mma", "wgmma", "tcgen05", "wmma"})
-
-
-class Data(NamedTuple):
-    """A finite number in whatever format it is read; a certain one if `sample` is not None."""
-
-    sample: float | None = None
-
-
-class Either(NamedTuple):
-    """Data, or one of a few constants, in whatever format it is read."""
-
-    data: Data
-    constants: tuple[int, ...]
-
-
-class Unknown(NamedTuple):
-    """Any bits."""
-
-
-class Number(NamedTuple):
-    """An abstract float of a format."""
-
-    form: Format
-    value: AbstractFloat
-
-
-Word: TypeAlias = "int | Span | Data | Either | Unknown | Number | tuple[Any, Any]"
-"""What a register holds; a plain pair is its low and its high half."""
-DATA: Final = Data()
-UNKNOWN: Final = Unknown()
 
 
 class Hypothesis(NamedTuple):
@@ -119,94 +108,15 @@ def half_of(found: Found, at: int, width: int) -> Found:
     return Found(halves(found.word, width)[at], touched)
 
 
-def paired(low: Found, high: Found) -> Found:
-    """Two halves as one word."""
+def paired(low: Found, high: Found, bits: int) -> Found:
+    """Two parts of `bits` bits as one word."""
     touched = (_LOW if low.touched else 0) | (_HIGH if high.touched else 0)
-    return Found((low.word, high.word), touched)
+    return Found(packed(low.word, high.word, bits), touched)
 
 
-def is_pair(word: Word) -> bool:
-    """True for a word that is known by its halves."""
-    return type(word) is tuple
-
-
-def as_float(word: Word, form: Format) -> AbstractFloat:
-    """A word read as a number."""
-    if isinstance(word, Number):
-        return word.value if word.form is form else floats.anything(form)
-    if isinstance(word, Data):
-        return floats.finite(form) if word.sample is None else floats.exactly(word.sample)
-    if isinstance(word, int):
-        return floats.decode(form, word)
-    if isinstance(word, Either):
-        found = as_float(word.data, form)
-        for constant in word.constants:
-            found = floats.join(found, floats.decode(form, constant))
-        return found
-    return floats.anything(form)
-
-
-def halves(word: Word, width: int) -> tuple[Word, Word]:
-    """The low and the high half of a word of `width` bits."""
-    if type(word) is tuple:
-        pair: tuple[Any, ...] = word
-        return pair[0], pair[1]
-    if isinstance(word, int):
-        half = width // 2
-        return word & (1 << half) - 1, word >> half & (1 << half) - 1
-    if isinstance(word, Either):
-        parts = [halves(constant, width) for constant in word.constants]
-        low, high = word.data, word.data
-        return _either(low, [a for a, _ in parts]), _either(high, [b for _, b in parts])
-    return (word, word) if isinstance(word, Data) else (UNKNOWN, UNKNOWN)
-
-
-def _either(data: Data, others: Iterable[Word]) -> Word:
-    """Data or one of some constants, among which 0 is data like others."""
-    constants: set[int] = set()
-    for other in others:
-        if isinstance(other, Either):
-            constants.update(other.constants)
-        elif isinstance(other, int):
-            constants.add(other)
-        else:
-            return UNKNOWN
-    if data.sample is None:
-        constants.discard(0)
-    if not constants:
-        return data
-    return Either(data, tuple(sorted(constants))) if len(constants) <= _MOST else UNKNOWN
-
-
-_MOST: Final = 3
-"""So many constants are told apart."""
-
-
-def join(a: Word, b: Word) -> Word:
-    """What may be either."""
-    if a == b and type(a) is type(b):
-        return a
-    if isinstance(a, Unknown) or isinstance(b, Unknown):
-        return UNKNOWN
-    if is_pair(a) or is_pair(b):
-        for x in (a, b):
-            # How wide a constant is that stands beside halves is not known, unless it is 0.
-            if not is_pair(x) and not isinstance(x, Data) and x != 0:
-                return UNKNOWN
-        (al, ah), (bl, bh) = halves(a, 32), halves(b, 32)
-        return join(al, bl), join(ah, bh)
-    for x, y in ((a, b), (b, a)):
-        if isinstance(x, Number):
-            if isinstance(y, Number) and y.form is not x.form:
-                return UNKNOWN
-            return Number(x.form, floats.join(x.value, as_float(y, x.form)))
-    if isinstance(a, (int, Span)) and isinstance(b, (int, Span)):
-        return joined(a, b)
-    data = {x.data if isinstance(x, Either) else x for x in (a, b) if isinstance(x, (Data, Either))}
-    if len(data) == 1:
-        # A finite number in each format stays data; bits of an infinity would not.
-        return _either(data.pop(), [x for x in (a, b) if not isinstance(x, Data)])
-    return UNKNOWN
+def loaded_bits(load: Instr, width: int) -> int:
+    """How many bits a load brings into each of its registers of `width` bits; the rest is made."""
+    return width if load.opcode == "ldmatrix" else min(width, BITS.get(load.shape.type, width))
 
 
 def conjunct_bits(conjunct: Conjunct, uniformity: Uniformity) -> int:
@@ -333,18 +243,6 @@ HOPPING: Final = frozenset({"shfl", "selp", "cvt", "mov"})
 _PURE: Final = frozenset({"mov", "add", "sub", "mul", "fma", "max", "min", "div", "rcp", "cvt"})
 
 
-def is_finite_word(word: Word) -> bool:
-    """True if a word is no infinity and no NaN in the format that it is made for."""
-    if type(word) is tuple:
-        pair: tuple[Any, ...] = word
-        return all(is_finite_word(half) for half in pair)
-    if isinstance(word, int):
-        return floats.decode(F32, word).is_finite
-    if isinstance(word, Number):
-        return word.value.is_finite
-    return isinstance(word, Data)
-
-
 def varies(conjunct: Conjunct, loops: LoopForest, headers: tuple[int, ...]) -> bool:
     """True if a conjunct may change from one iteration of these loops to the next."""
     if not headers:
@@ -401,25 +299,6 @@ def _has_indices_only(poly: Polynomial) -> bool:
 _NO_HYPOTHESIS: Final = Hypothesis(None, frozenset(), 0)
 _ROUNDS: Final = 6
 """So often the values that a loop carries are evaluated before they are given up."""
-
-
-def widened_word(held: Word, found: Word) -> Word:
-    """A word that grew from one round to the next, with bounds that growth does not move."""
-    if type(held) is tuple and type(found) is tuple:
-        (a, b), (c, d) = halves(held, 32), halves(found, 32)
-        return (a if a == c else widened_word(a, c)), (b if b == d else widened_word(b, d))
-    if not isinstance(found, Number):
-        return found
-    old = as_float(held, found.form)
-    value, largest = found.value, found.form.largest
-    if not value.finite:
-        return found
-    lo, hi = value.lo, value.hi
-    if not old.finite or lo < old.lo:
-        lo = 0.0 if lo >= 0.0 else -largest
-    if not old.finite or hi > old.hi:
-        hi = 0.0 if hi <= 0.0 else largest
-    return Number(found.form, floats.AbstractFloat(lo, hi, value.ninf, value.pinf, value.nan))
 
 
 class Moves(Protocol):
@@ -932,9 +811,9 @@ class Evaluator:
 
     def _read_source(self, instr: Instr, value: int, uniform: bool) -> Word:
         if instr.opcode == "ld" and instr.shape.space in ("global", "") and not uniform:
-            return self._data
+            return self._as_loaded(instr, value, self._data)
         if uniform:
-            return self._statistic(value)
+            return self._as_loaded(instr, value, self._statistic(value))
         if instr.opcode == "ld" and instr.shape.space == "shared":
             return self._shared
         if instr.opcode == "shfl":
@@ -942,6 +821,14 @@ class Evaluator:
         if instr.opcode == "ldmatrix":
             return self._shared
         return DATA if instr.opcode in _CONTRACTIONS else UNKNOWN
+
+    def _as_loaded(self, instr: Instr, value: int, word: Word) -> Word:
+        """What a load makes of what it reads in a register that is wider than its type."""
+        kind = instr.shape.type
+        bits = BITS.get(kind, 32)
+        if bits >= 32 or instr.opcode not in ("ld", "ldu") or kind.startswith("s"):
+            return word
+        return extended(word, bits, BITS.get(self.ssa.register[value].type, 32))
 
     # Predicates -------------------------------------------------------------------------------
     def _truth(self, predicate: int) -> tuple[bool | None, bool]:
@@ -1024,7 +911,7 @@ class Evaluator:
                 half = [half_of(s, at, form.bits * 2) for s in sources]
                 word = self._float(instr, form, [h.word for h in half])
                 parts.append(Found(word, _everywhere(half)))
-            return paired(*parts)
+            return paired(parts[0], parts[1], form.bits)
         if kind in FORMATS:
             return Found(self._float(instr, FORMATS[kind], [s.word for s in sources]), touched)
         return _integer(instr, sources)
@@ -1064,7 +951,7 @@ class Evaluator:
             a, b = (floats.flushed(as_float(f.word, form), mode) for f in (first, second))
             truth = floats.compare(relation, a, b)
         else:
-            words = [_as_bits(f.word) for f in (first, second)]
+            words = [bits_of(f.word) for f in (first, second)]
             truth = _integers_compared(relation, shape.type, *words)
         if len(instr.operands) == 4:
             other = self._source(instr, instr.operands[3])
@@ -1095,20 +982,23 @@ class Evaluator:
         width = BITS.get(instr.shape.type, 32)
         if isinstance(source, Vector):
             parts = [self._source(instr, o) for o in source.elements]
-            if len(parts) != 2:
+            if len(parts) not in (2, 4):
                 return Found(UNKNOWN, _everywhere(parts))
-            low, high = parts
-            both = paired(low, high)
-            if isinstance(low.word, int) and isinstance(high.word, int):
-                half = width // 2
-                return Found(low.word & (1 << half) - 1 | high.word << half, both.touched)
-            return both
+            bits = width // len(parts)
+            while len(parts) > 1:
+                parts = [paired(parts[at], parts[at + 1], bits) for at in range(0, len(parts), 2)]
+                bits *= 2
+            return parts[0]
         found = self._source(instr, source)
         if isinstance(target, Vector):
-            if len(target.elements) != 2:
+            count = len(target.elements)
+            if count not in (2, 4):
                 return Found(UNKNOWN, _everywhere([found]))
             at = next(i for i, e in enumerate(target.elements) if e is self.ssa.register[value])
-            return half_of(found, at, width)
+            if count == 4:
+                found = half_of(found, at >> 1, width)
+                width //= 2
+            return half_of(found, at & 1, width)
         return found
 
     def _float(self, instr: Instr, form: Format, words: list[Word]) -> Word:
@@ -1294,36 +1184,55 @@ def _converted(instr: Instr, sources: list[Found]) -> Found:
     source = sources[0]
     if to in FORMATS and of in FORMATS:
         return Found(_rounded(instr, source.word, FORMATS[of], FORMATS[to]), touched)
-    if to in ("f16x2", "bf16x2") and of == "f32" and len(sources) == 2:
-        form = FORMATS[to[:-2]]
+    if to[-2:] == "x2" and of == "f32" and len(sources) == 2:
+        form = FORMATS.get(to[:-2]) or BYTES.get(to[:-2])
+        if form is None:
+            return Found(UNKNOWN, touched)
         # The first source goes to the high half.
         high, low = (Found(_rounded(instr, s.word, F32, form), s.touched) for s in sources)
-        return paired(low, high)
-    if to == "f16x2" and of in ("e5m2x2", "e4m3x2"):
-        return _from_bytes(source, of)
+        return paired(low, high, form.bits)
+    if to == "f16x2" and of[:-2] in BYTES and of[-2:] == "x2":
+        return _from_bytes(source, BYTES[of[:-2]])
+    held, made = (_width(o) for o in (instr.operands[1], instr.operands[0]))
     if to in FORMATS:
-        return Found(_from_integer(source.word, of, FORMATS[to]), touched)
+        return Found(_from_integer(source.word, of, FORMATS[to], held), touched)
     if of in FORMATS or "x2" in of or "x2" in to or len(sources) != 1:
         return Found(UNKNOWN, touched)
-    return _resized(source, BITS.get(of, 32), BITS.get(to, 32), of.startswith("s"))
+    bits, width = BITS.get(of, 32), BITS.get(to, 32)
+    if shape.has("sat"):
+        return Found(UNKNOWN, touched)
+    # A result that is wider than its type is extended as that says, all others as the source is.
+    signed = (to if width < bits else of).startswith("s")
+    return _resized(source, bits, width, signed, held or bits, made or width)
 
 
-def _from_bytes(source: Found, of: str) -> Found:
+def _width(operand: Operand) -> int:
+    """The width of a register operand, 0 for anything else."""
+    return BITS.get(operand.type, 32) if isinstance(operand, Register) else 0
+
+
+def _from_bytes(source: Found, form: Format) -> Found:
     """Two numbers of 8 bits as two of 16."""
     word = source.word
     if isinstance(word, Data):
         return source
-    if not isinstance(word, int):
-        return Found(UNKNOWN, source.touched)
     low, high = (
-        Number(F16, floats.decode_byte(of[:4], byte)) for byte in (word & 255, word >> 8 & 255)
+        byte if isinstance(byte, Data) else Number(F16, as_float(byte, form))
+        for byte in halves(word, 16)
     )
     return Found((low, high), _EVERYWHERE if source.touched & _LOW else _NOWHERE)
 
 
-def _from_integer(word: Word, of: str, form: Format) -> Word:
+def _from_integer(word: Word, of: str, form: Format, held: int) -> Word:
+    bits = BITS.get(of, 32)
+    word = lowest(word, held or bits, bits)
+    while type(word) is tuple:
+        pair: tuple[Any, ...] = word
+        if pair[1] != 0:
+            break
+        # Nothing but zeros above: the number is that of the lower half.
+        word, of = pair[0], "u" + of[1:]
     if isinstance(word, int):
-        bits = BITS.get(of, 32)
         number = word & (1 << bits) - 1
         if of.startswith("s") and number >> (bits - 1):
             number -= 1 << bits
@@ -1349,120 +1258,64 @@ def _rounded(instr: Instr, word: Word, of: Format, to: Format) -> Word:
     return Number(to, found)
 
 
-def _resized(found: Found, of: int, to: int, signed: bool) -> Found:
-    """An integer in another width."""
+def _resized(found: Found, of: int, to: int, signed: bool, held: int, made: int) -> Found:
+    """An integer in another width: `of` bits of a register of `held` bits, as `to` bits.
+
+    `made` is the width of the register that takes them; one that is wider is extended.
+    """
     word = found.word
-    if isinstance(word, int):
-        word &= (1 << of) - 1
-        if signed and word >> (of - 1):
-            word -= 1 << of
-        return Found(word & (1 << to) - 1, found.touched)
-    if of == 16 and to == 32 and not signed:
-        return paired(found, Found(0, _NOWHERE))
-    if of == 32 and to == 16:
-        return half_of(found, 0, 32)
-    if of < to and not signed:
-        if isinstance(word, Span) and word.high < 1 << of:
-            return found
-        return Found(Span(0, (1 << of) - 1), found.touched)
-    return found if of == to else Found(UNKNOWN, found.touched)
-
-
-def widened(word: Word) -> Word:
-    """A bf16 number as the f32 whose high half it is."""
-    if isinstance(word, int):
-        return (word & 0xFFFF) << 16
-    if isinstance(word, Number) and word.form is BF16:
-        return Number(F32, word.value)
-    if isinstance(word, Either):
-        return Either(word.data, tuple((c & 0xFFFF) << 16 for c in word.constants))
-    return word if isinstance(word, Data) else UNKNOWN
+    touched = found.touched
+    if of < held:
+        word = lowest(word, held, of)
+    if to < of:
+        word = lowest(word, of, to)
+        touched = _EVERYWHERE if touched & _LOW or (touched and held != 2 * to) else _NOWHERE
+    elif isinstance(word, Span) and not signed and not word.high >> of:
+        return found
+    narrow = min(of, to)
+    if narrow >= made:
+        return Found(word, touched)
+    if isinstance(word, Unknown):
+        return Found(UNKNOWN if signed else Span(0, (1 << narrow) - 1), touched)
+    touched = _LOW if touched and made == 2 * narrow else touched
+    return Found(extended(word, narrow, made, signed), touched)
 
 
 def _integer(instr: Instr, sources: list[Found]) -> Found:
-    opcode = instr.opcode
-    width = BITS.get(instr.shape.type, 32)
-    words = [_as_bits(s.word) for s in sources]
-    touched = _everywhere(sources)
-    if opcode == "prmt" and len(words) == 3 and isinstance(words[2], int):
-        return _permuted(sources[0], sources[1], words[2])
-    if opcode in ("max", "min") and len(words) == 2:
-        return Found(_clamped(opcode, instr.shape.type, words), touched)
-    if all(isinstance(w, int) for w in words):
-        numbers = [w for w in words if isinstance(w, int)]
-        rule = _INTEGER.get(opcode)
-        if rule is None or (opcode == "shr" and instr.shape.type.startswith("s")):
-            return Found(UNKNOWN, touched)
-        return Found(rule(*numbers) & (1 << width) - 1, touched)
-    if len(words) != 2 or width != 32 or not isinstance(words[1], int):
-        return Found(UNKNOWN, touched)
-    low, high = half_of(sources[0], 0, 32), half_of(sources[0], 1, 32)
-    amount = words[1]
-    if opcode == "shl" and amount == 16:
-        return Found(widened(low.word), low.touched)
-    if opcode == "and" and amount == 0xFFFF0000:
-        return Found(widened(high.word), high.touched)
-    if opcode == "and" and amount == 0xFFFF:
-        return paired(low, Found(0, _NOWHERE))
-    if opcode == "shr" and amount == 16 and not instr.shape.type.startswith("s"):
-        return paired(high, Found(0, _NOWHERE))
-    return Found(UNKNOWN, touched)
+    word = integer(instr.shape, [s.word for s in sources])
+    touched = 0
+    for source in sources:
+        touched |= source.touched
+    return Found(word, _touched_by(instr, sources) if touched else _NOWHERE)
 
 
-def _as_bits(word: Word) -> Word:
-    """The bits of a number that is known exactly."""
-    if not isinstance(word, Number):
-        return word
-    bits = floats.encode(word.form, word.value)
-    return word if bits is None else bits
-
-
-def _clamped(opcode: str, kind: str, words: list[Word]) -> Word:
-    """The larger or smaller of two integers."""
-    (a, b), (c, d) = (bounds(word, kind) for word in words)
-    choose = max if opcode == "max" else min
-    low, high = choose(a, c), choose(b, d)
-    if low == high:
-        return low & (1 << BITS.get(kind, 32)) - 1
-    return Span(low, high) if low >= 0 else UNKNOWN
-
-
-_INTEGER: Final[dict[str, Callable[..., int]]] = {
-    "and": lambda a, b: a & b,
-    "or": lambda a, b: a | b,
-    "xor": lambda a, b: a ^ b,
-    "not": lambda a: ~a,
-    "shl": lambda a, n: a << min(n, 64),
-    "shr": lambda a, n: a >> n,
-    "add": lambda a, b: a + b,
-    "sub": lambda a, b: a - b,
-}
-
-
-def _permuted(first: Found, second: Found, selector: int) -> Found:
-    """`prmt` in its default mode, where it moves whole halves or constant bytes."""
-    touched = _everywhere((first, second))
-    if isinstance(first.word, int) and isinstance(second.word, int):
-        both = first.word & 0xFFFFFFFF | second.word << 32
-        out = 0
-        for at in range(4):
-            nibble = selector >> 4 * at & 15
-            byte = both >> 8 * (nibble & 7) & 255
-            if nibble & 8:
-                byte = 255 if byte & 128 else 0
-            out |= byte << 8 * at
-        return Found(out, touched)
-    parts = [half_of(f, at, 32) for f in (first, second) for at in (0, 1)]
-    chosen: list[Found] = []
-    for shift in (0, 8):
-        low, high = selector >> shift & 15, selector >> shift + 4 & 15
-        if low % 2 or high != low + 1 or high > 7:
-            return Found(UNKNOWN, touched)
-        chosen.append(parts[low // 2])
-    return paired(*chosen)
+def _touched_by(instr: Instr, sources: list[Found]) -> int:
+    """The halves of the result of an integer operation in which the false conjunct has a say."""
+    opcode, first = instr.opcode, sources[0].touched
+    last = sources[-1].word
+    if not isinstance(last, int) or BITS.get(instr.shape.type, 32) != 32:
+        return _EVERYWHERE
+    if opcode == "prmt" and len(sources) == 3:
+        both = first | sources[1].touched << 2
+        low, high = (
+            both >> (last >> at + 1 & 3) & 1 or both >> (last >> at + 5 & 3) & 1 for at in (0, 8)
+        )
+        return (_LOW if low else 0) | (_HIGH if high else 0)
+    if len(sources) == 2:
+        if opcode == "shl" and last == 16:
+            return _EVERYWHERE if first & _LOW else _NOWHERE
+        if opcode == "and" and last == 0xFFFF0000:
+            return _EVERYWHERE if first & _HIGH else _NOWHERE
+        if opcode == "and" and last == 0xFFFF:
+            return first & _LOW
+        if opcode == "shr" and last == 16 and not instr.shape.type.startswith("s"):
+            return _LOW if first & _HIGH else _NOWHERE
+    return _EVERYWHERE
 
 
 __all__ = [
-    "DATA", "F16", "F64", "Data", "Evaluator", "Found", "Hypothesis", "Number", "Unknown", "Word",
-    "as_float", "conjunct_bits", "halves", "negation",
+    "DATA", "F16", "F64", "UNKNOWN", "Data", "Dependences", "Either", "Evaluator", "Found",
+    "Hypothesis", "Number", "Session", "Unknown", "Word", "as_float", "computed", "conjunct_bits",
+    "half_of", "halves", "is_arithmetic", "is_finite_word", "is_pair", "join",
+    "loaded_bits", "negation", "paired", "varies", "widened_word",
 ]  # fmt: skip

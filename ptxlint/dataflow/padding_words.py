@@ -10,12 +10,12 @@ all threads that the condition tells apart, a statistic: some finite number.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ptxlint.dataflow import floats
 from ptxlint.dataflow.conditions import ANY_INDEX, Condition, Conditions, excludes
 from ptxlint.dataflow.exchanges import moved_lanes
-from ptxlint.dataflow.floats import BF16, F16, F32, F64, FORMATS, Format
+from ptxlint.dataflow.floats import BF16, BYTES, F16, F32, F64, FORMATS, Format
 from ptxlint.dataflow.fragments import Element, Fragments, elements_of
 from ptxlint.dataflow.guards import ALWAYS, Conjunct, Guards, implies
 from ptxlint.dataflow.joins import Joins
@@ -41,10 +41,12 @@ from ptxlint.dataflow.padding_values import (
     halves,
     is_arithmetic,
     join,
+    loaded_bits,
     negation,
     widened_word,
 )
 from ptxlint.dataflow.reductions import WHOLE, Node, Reductions
+from ptxlint.dataflow.register_words import extended, packed, whole_of
 from ptxlint.dataflow.ssa_values import INSERT, MERGE, RESULT, Ssa
 from ptxlint.dataflow.uniformity import Uniformity
 from ptxlint.facts import Budget
@@ -52,7 +54,8 @@ from ptxlint.ir.instruction import Instr
 from ptxlint.ir.operand import Operand, Register
 from ptxlint.ir.types import BITS
 
-FACTORS: Final = {"f16": F16, "bf16": BF16, "tf32": F32, "f32": F32, "f64": F64}
+FACTORS: Final = {"f16": F16, "bf16": BF16, "tf32": F32, "f32": F32, "f64": F64, **BYTES}
+"""The formats of what products take; other types are integers, which are all finite."""
 _ROUNDS: Final = 5
 """So often what a loop carries is joined before it is widened, and again before it is given up."""
 _PASSES: Final = 16
@@ -222,7 +225,7 @@ class Words:
         if isinstance(word, Number):
             if word.value.point is None:
                 found = Number(word.form, floats.assume_finite(word.value, word.form))
-        elif isinstance(word, (Unknown, Either)):
+        elif isinstance(word, (Unknown, Either)) or (type(word) is tuple and _is_vague(word)):
             found = DATA
         self._settled[value] = word, found
         return found
@@ -445,7 +448,7 @@ class Words:
         """What comes from memory or from other lanes."""
         uniform = not self._dependences.of(value)
         if uniform or (instr.opcode == "ld" and instr.shape.space in ("global", "")):
-            return DATA
+            return self._transfer.loaded(instr, value)
         return UNKNOWN
 
     def _planned(self, instr: Instr) -> _Plan | None:
@@ -531,40 +534,60 @@ class Words:
         """A register that is loaded from shared memory."""
         parts = self._movements.arrivals(instr, at)
         asked = self._asked(value)
-        if parts is None or len(parts) > 2:
+        if parts is None or len(parts) not in (1, 2, 4):
             self.is_guessed = True
             self._set(value, self._unseen, dict.fromkeys([c.number for c in asked], self._unseen))
             return
-        halves_of = [self._active(instr, at, half) for half in range(len(parts))]
-        whole = _as_whole([[a.way for a in half] for half in halves_of])
+        count = len(parts)
+        active = [self._active(instr, at, part, parts) for part in range(count)]
+        keys = tuple([self._marks.together(instr, at, part * 2 // count) for part in range(count)])
+        whole = _as_whole([[a.way for a in ways] for ways in active])
         if whole is not None:
             together = tuple([
-                Arrival(way, tuple([half[place].bits[0] for half in halves_of]))
+                Arrival(way, tuple([ways[place].bits[0] for ways in active]))
                 for place, way in enumerate(whole)
             ])  # fmt: skip
-            keys = tuple([self._marks.together(instr, at, h) for h in range(len(halves_of))])
-            free, under = self._arrived(together, keys, asked)
-            under = {c.number: under.get(c.number, free) for c in asked}
+            found = [self._arrived(together, keys, asked)]
         else:
             found = [
-                self._arrived(tuple(half), (self._marks.together(instr, at, h),), asked)
-                for h, half in enumerate(halves_of)
+                self._arrived(tuple(ways), (key,), asked)
+                for ways, key in zip(active, keys, strict=True)
             ]
-            (low, under_low), (high, under_high) = found
-            free = None if low is None or high is None else (low, high)
-            under = {}
-            for condition in asked:
-                a = under_low.get(condition.number, low)
-                b = under_high.get(condition.number, high)
-                under[condition.number] = None if a is None or b is None else (a, b)
+        width = BITS.get(self._ssa.register[value].type, 32)
+        bits = loaded_bits(instr, width)
+        is_signed = instr.shape.type.startswith("s")
+        free = self._assembled([f for f, _ in found], bits, width, is_signed)
+        under: dict[int, Word | None] = {}
+        for condition in asked:
+            parts_under = [u.get(condition.number, f) for f, u in found]
+            under[condition.number] = self._assembled(parts_under, bits, width, is_signed)
         if free is None:
             return
         if not self._dependences.of(value):
             free = self._as_statistic(value, free)
         self._set(value, free, under)
 
-    def _active(self, instr: Instr, at: int, half: int) -> list[Arrival]:
-        return [Arrival(way, (bits,)) for way, bits in self._marks.active(instr, at, half)]
+    def _active(
+        self, instr: Instr, at: int, part: int, parts: tuple[tuple[Way, ...], ...]
+    ) -> list[Arrival]:
+        """The ways into a part of a register that say something of their own."""
+        count = len(parts)
+        active = self._marks.active(instr, at, part * 2 // count)
+        if count > 2:
+            # Marks are of halves, which both of their parts come into.
+            active = [(way, bits) for way, bits in active if way in parts[part]]
+        return [Arrival(way, (bits,)) for way, bits in active]
+
+    @staticmethod
+    def _assembled(found: list[Word | None], bits: int, width: int, is_signed: bool) -> Word | None:
+        """The word of a register of `width` bits whose lowest `bits` were loaded in these parts."""
+        parts: list[Word] = []
+        for word in found:
+            if word is None:
+                return None
+            parts.append(word)
+        word = parts[0] if len(parts) == 1 else whole_of(parts, bits // len(parts))
+        return word if bits == width else extended(word, bits, width, is_signed)
 
     def _arrived(
         self,
@@ -668,7 +691,7 @@ class Words:
         own = self._width(value)
         if found is None or own == width:
             return found
-        return (found, 0) if own < width else halves(found, own)[0]
+        return extended(found, own, width) if own < width else halves(found, own)[0]
 
     def _width(self, value: int) -> int:
         return BITS.get(self._ssa.register[value].type, 32)
@@ -731,7 +754,10 @@ class Words:
                 if held is None:
                     return
                 under[condition.number].append(_summed(held, form, a, b))
-        self._set(value, _packed(free), {n: _packed(words) for n, words in under.items()})
+        width = BITS.get(self._ssa.register[value].type, 32)
+        self._set(
+            value, _packed(free, width), {n: _packed(words, width) for n, words in under.items()}
+        )
 
     def _accumulated(
         self, instr: Instr, element: Element, condition: Condition | None
@@ -872,6 +898,10 @@ class _Transfer(Evaluator):
         found = self._tested(instr, value) if is_test else self._transfer(instr, value)
         return None if self._is_missing_some else found.word
 
+    def loaded(self, instr: Instr, value: int) -> Word:
+        """Data as it lies in a register after a load."""
+        return self._as_loaded(instr, value, DATA)
+
     def constant(self, instr: Instr, operand: Operand) -> Word:
         """The word of an operand that is no register."""
         return super()._source(instr, operand).word
@@ -896,6 +926,14 @@ class _Transfer(Evaluator):
 
     def _truth(self, predicate: int) -> tuple[bool | None, bool]:
         return self._words.decided(predicate, self._under), False
+
+
+def _is_vague(word: tuple[Any, ...]) -> bool:
+    """True if nothing is known of a part of a word."""
+    return any(
+        _is_vague(half) if type(half) is tuple else isinstance(half, (Unknown, Either))
+        for half in word
+    )
 
 
 def _join_all(words: Iterable[Word | None]) -> Word | None:
@@ -931,11 +969,11 @@ def _as_whole(parts: list[list[Way]]) -> list[Way] | None:
     return out
 
 
-def _packed(words: list[Word]) -> Word:
-    """The elements of one register as its word."""
-    if len(words) == 2:
-        return words[0], words[1]
-    return words[0] if len(words) == 1 else UNKNOWN
+def _packed(words: list[Word], width: int) -> Word:
+    """The elements of one register of `width` bits as its word."""
+    if len(words) == 1:
+        return words[0]
+    return packed(words[0], words[1], width // 2) if len(words) == 2 else UNKNOWN
 
 
 def _may_bring(way: Way, condition: Condition, stores: set[int]) -> bool:
@@ -956,16 +994,13 @@ def _may_bring(way: Way, condition: Condition, stores: set[int]) -> bool:
 
 
 def told(word: Word, form: Format | None) -> tuple[bool, bool]:
-    """Whether a factor's element is 0, and whether it is finite."""
+    """Whether a factor's element is 0, and whether it is finite; without a format an integer."""
     if form is not None:
         if isinstance(word, Data):
             return False, True
         number = as_float(word, form)
         return number.is_zero, number.is_finite
-    # Bytes are known as zeros or as data only.
-    if isinstance(word, int):
-        return word == 0, word == 0
-    return False, isinstance(word, Data)
+    return isinstance(word, int) and not word, True
 
 
 def _summed(before: Word, form: Format, a: tuple[bool, bool], b: tuple[bool, bool]) -> Word:

@@ -20,6 +20,7 @@ from ptxlint.dataflow.padding_values import (
     Number,
     Word,
     conjunct_bits,
+    halves,
     is_pair,
 )
 from ptxlint.dataflow.pressure import PressureAnalysis
@@ -200,7 +201,7 @@ class FactsView:
             yield _named("choice", name, self._called(describe(ssa, value)))
         width = BITS.get(ssa.register[value].type, 32)
         number = self._plain.of(value).word
-        if isinstance(number, Number) or is_pair(number):
+        if isinstance(number, Number) or (is_pair(number) and not _is_of_bytes(number)):
             text = word_text(number, width)
             if not set(text.strip("{}").split(", ")) <= _SAY_NOTHING:
                 yield _named("float", name, text)
@@ -282,6 +283,11 @@ def _number_text(number: Number) -> str:
     return " or ".join(
         [*others, *(["+inf"] if value.pinf else []), *(["nan"] if value.nan else [])]
     )
+
+
+def _is_of_bytes(word: Word) -> bool:
+    """True for a word that is known by more than its halves: elements that are no numbers yet."""
+    return any(is_pair(half) for half in halves(word, 32))
 
 
 def word_text(word: Word, width: int) -> str:
