@@ -133,11 +133,11 @@ class Mover:
                 if not comes:
                     continue
             found = self.ask(evaluator, before, hop.value)
-            widths = [BITS.get(self._ssa.register[v].type, 32) for v in (hop.value, value)]
-            if widths[0] < widths[1]:
-                found = paired(found, Found(0, 0))
-            elif widths[0] > widths[1]:
-                found = half_of(found, 0, widths[0])
+            held, made = (BITS.get(self._ssa.register[v].type, 32) for v in (hop.value, value))
+            if held < made:
+                found = paired(found, Found(0, 0), held)
+            elif held > made:
+                found = half_of(found, 0, held)
             out.append(found)
         return _either(out)
 

@@ -101,9 +101,9 @@ def _is_finite_constant(bits: int) -> bool:
     while bits:
         if bits & 0x7F800000 == 0x7F800000:
             return False
-        if any([bits >> at & 0x7C00 == 0x7C00 for at in (0, 16)]):
+        if any(bits >> at & 0x7C00 == 0x7C00 for at in (0, 16)):
             return False
-        if any([bits >> at & 0x7C == 0x7C for at in (0, 8, 16, 24)]):
+        if any(bits >> at & 0x7C == 0x7C for at in (0, 8, 16, 24)):
             return False
         bits >>= 32
     return True
