@@ -283,14 +283,18 @@ def summed(a: Word, b: Word, width: int) -> Word | None:
 
 def _multiplied(shape: Shape, words: list[Word], width: int) -> Word:
     """A product with a power of two, plus a third word if there is one."""
+    a, b = words[:2]
     if not shape.has("lo"):
         return UNKNOWN
-    a, b = words[:2]
-    if isinstance(a, int):
-        a, b = b, a
-    if not isinstance(b, int) or b & b - 1:
-        return UNKNOWN
-    found = 0 if b == 0 else shifted_left(a, width, b.bit_length() - 1)
+    found: Word
+    if isinstance(a, int) and isinstance(b, int):
+        found = a * b & (1 << width) - 1
+    else:
+        if isinstance(a, int):
+            a, b = b, a
+        if not isinstance(b, int) or b & b - 1:
+            return UNKNOWN
+        found = 0 if b == 0 else shifted_left(a, width, b.bit_length() - 1)
     if len(words) == 2:
         return found
     total = summed(found, words[2], width)

@@ -10,7 +10,7 @@ asked, and the reason.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
 from ptxlint.cfg.loops import LoopForest
@@ -154,6 +154,8 @@ class Marks:
         """By mark: an instruction of which nobody knows what it makes of it."""
         self.updates: dict[int, Instr] = {}
         """By mark: an atomic update that it reaches."""
+        self.of_byte: Callable[[int, int], int] | None = None
+        """Says what marks a byte has, once all have spread; till then it has those of its half."""
         self.is_complete = True
         """False if the way round loops was given up."""
 
@@ -180,7 +182,14 @@ class Marks:
         low, high = self._of.get(self._ssa.resolve(value), NONE)
         if part == WHOLE or parts == 1:
             return low | high
-        return (low, high)[part * 2 // parts]
+        half = (low, high)[part * 2 // parts]
+        if parts == 4 and half and self.of_byte is not None:
+            return self.of_byte(value, part)
+        return half
+
+    def put_on(self, value: int) -> int:
+        """The marks that come to a value first: those of a masked load, or of what decides it."""
+        return self._at_loads.get(value, 0)
 
     def conditions_of(self, value: int) -> tuple[Condition, ...]:
         """The conditions of a value's marks, each once."""

@@ -951,6 +951,9 @@ def _as_whole(parts: list[list[Way]]) -> list[Way] | None:
     count = len(parts)
     if count < 2:
         return parts[0] if parts else None
+    if count == 4:
+        sides = _as_whole(parts[:2]), _as_whole(parts[2:])
+        return None if sides[0] is None or sides[1] is None else _as_whole([sides[0], sides[1]])
     low, high = parts
     if len(low) != len(high):
         return None

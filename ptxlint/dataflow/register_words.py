@@ -219,9 +219,10 @@ def join(a: Word, b: Word) -> Word:
     if type(a) is tuple or type(b) is tuple:
         for x in (a, b):
             # How wide a constant is that stands beside halves is not known, unless it is a byte.
-            if type(x) is not tuple and not isinstance(x, Data):
-                if not isinstance(x, int) or x >> BYTE:
-                    return UNKNOWN
+            if type(x) is tuple or isinstance(x, Data):
+                continue
+            if not isinstance(x, int) or x >> BYTE:
+                return UNKNOWN
         (al, ah), (bl, bh) = halves(a, 32), halves(b, 32)
         low, high = join(al, bl), join(ah, bh)
         return UNKNOWN if low is UNKNOWN and high is UNKNOWN else (low, high)

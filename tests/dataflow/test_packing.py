@@ -31,8 +31,8 @@ from ptxlint.dataflow.register_words import (
     parts_of,
     whole_of,
 )
-from ptxlint.ir.instruction import Shape
 from ptxlint.frontends.ptx import parse
+from ptxlint.ir.instruction import Shape
 
 ONES = 0xFFFFFFFF
 MODULE = """.version 8.0
