@@ -24,7 +24,7 @@ from ptxlint.dataflow.joins import Joins, JoinsAnalysis
 from ptxlint.dataflow.lane_map import lane_width
 from ptxlint.dataflow.movements import Movements
 from ptxlint.dataflow.obstacles import Obstacles
-from ptxlint.dataflow.padding_bytes import ByteMarks
+from ptxlint.dataflow.padding_bytes import ByteMarks, has_bytes
 from ptxlint.dataflow.padding_marks import Mark, Marks
 from ptxlint.dataflow.padding_moves import Mover
 from ptxlint.dataflow.padding_products import Products
@@ -176,7 +176,8 @@ class Padding:
             self._put_marks()
             self._marks.spread()
             self._bytes = ByteMarks(self.ssa, self.reductions, self._movements, self._marks)
-            self._marks.of_byte = self._bytes.of
+            if has_bytes(facts.function):
+                self._marks.of_byte = self._bytes.of
             self._words = self._find_words()
             self._bytes.settle(self._words.free)
             self._judge()

@@ -18,6 +18,7 @@ from ptxlint.dataflow.padding_values import loaded_bits
 from ptxlint.dataflow.reductions import Reductions
 from ptxlint.dataflow.register_words import UNKNOWN, Word
 from ptxlint.dataflow.ssa_values import MERGE, PHI, RESULT, Ssa
+from ptxlint.ir.function import Function
 from ptxlint.ir.instruction import Instr
 from ptxlint.ir.operand import Operand, Vector
 from ptxlint.ir.pattern import fold
@@ -47,14 +48,22 @@ class ByteMarks:
         self._known.clear()
 
     def of(self, value: int, byte: int) -> int:
-        """The marks of a byte of a value, as bits."""
+        """The marks of a byte of a value, as bits; of a quarter of one that is not of 32 bits."""
         value = self._ssa.resolve(value)
         width = self._width(value)
-        if width > 32:
-            return self._marks.of(value, byte * 16 // width, 2)
+        if width != 32:
+            return self._marks.of_half(value, byte >> 1)
+        return self._of_byte(value, byte)
+
+    def _of_byte(self, value: int, byte: int) -> int:
+        """The marks of a byte of a value of any width."""
+        value = self._ssa.resolve(value)
+        width = self._width(value)
         if width < 16:
             return self._marks.of(value)
-        upper = self._marks.of(value, byte * 16 // width, 2)
+        upper = self._marks.of_half(value, byte * 16 // width)
+        if width > 32:
+            return upper
         if not upper:
             return 0
         key = value, byte
@@ -98,7 +107,7 @@ class ByteMarks:
     def _of_all(self, values: tuple[int, ...] | list[int], byte: int) -> int:
         found = 0
         for value in values:
-            found |= self.of(value, byte)
+            found |= self._of_byte(value, byte)
         return found
 
     def _is_header(self, phi: int) -> bool:
@@ -133,7 +142,7 @@ class ByteMarks:
     def operand(self, instr: Instr, operand: Operand, byte: int) -> int:
         """The marks of a byte of an operand."""
         value = self._reductions.read(instr, operand)
-        return 0 if value is None else self.of(value, byte)
+        return 0 if value is None else self._of_byte(value, byte)
 
     def place(self, value: int) -> int:
         """Which result of its instruction a value is."""
@@ -190,7 +199,7 @@ class ByteMarks:
                 continue
             each = self._width(self._ssa.resolve(way.value)) // way.parts
             inside = (way.part * each + byte * 8 % size) // 8
-            source = self.of(way.value, inside) & put if each >= 8 else put
+            source = self._of_byte(way.value, inside) & put if each >= 8 else put
             for _, final in marks.put_through(together, way.route, source):
                 for number in final:
                     numbers |= 1 << number
@@ -202,6 +211,12 @@ class ByteMarks:
 
 
 _Rule = Callable[[ByteMarks, Instr, int, int], "int | None"]
+
+
+def has_bytes(function: Function) -> bool:
+    """True if a function loads or stores single bytes, which then may have marks of their own."""
+    shapes = {id(i.shape): i.shape for i in function.instrs}
+    return any(BITS.get(s.type, 32) == 8 for s in shapes.values() if s.opcode in ("ld", "st"))
 
 
 def _moved(marks: ByteMarks, instr: Instr, value: int, byte: int) -> int | None:
@@ -340,4 +355,4 @@ _RULES: Final[dict[str, _Rule]] = {
     "bfe": _extracted,
 }
 
-__all__ = ["ByteMarks"]
+__all__ = ["ByteMarks", "has_bytes"]

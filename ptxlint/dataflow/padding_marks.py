@@ -183,9 +183,19 @@ class Marks:
         if part == WHOLE or parts == 1:
             return low | high
         half = (low, high)[part * 2 // parts]
-        if parts == 4 and half and self.of_byte is not None:
-            return self.of_byte(value, part)
+        if half and self.of_byte is not None and parts <= 4:
+            if parts == 4:
+                return self.of_byte(value, part)
+            return self.of_byte(value, 2 * part) | self.of_byte(value, 2 * part + 1)
         return half
+
+    def of_copy(self, copy: Instr) -> int:
+        """The marks of what a `cp.async` brings."""
+        return self._at_copies.get(copy.index, 0)
+
+    def of_half(self, value: int, half: int) -> int:
+        """The marks that have spread to half of a value, whatever its bytes are."""
+        return self._get(value)[half]
 
     def put_on(self, value: int) -> int:
         """The marks that come to a value first: those of a masked load, or of what decides it."""

@@ -21,10 +21,12 @@ from ptxlint.dataflow.padding_values import (
     Evaluator,
     Found,
     Word,
+    is_finite_word,
 )
 from ptxlint.dataflow.padding_words import FACTORS as FORMATS
 from ptxlint.dataflow.padding_words import Words, told
 from ptxlint.ir.instruction import Instr
+from ptxlint.ir.types import BITS
 
 _ZERO: Final = "padding lanes hold 0 when they reach the product"
 _APART: Final = "rows and columns of a product stay apart"
@@ -92,20 +94,56 @@ class Products:
         return found
 
     def _find_stored(self, instr: Instr, evaluator: Evaluator) -> Iterator[Judged]:
-        is_finite = self._mover.is_stored_finite(evaluator)
-        for store, value, bits in self._marks.stored(instr):
-            for mark in self._marks.each(bits):
-                if mark.condition.lost:
-                    yield Judged(mark, False, mark.condition.lost)
-                    continue
-                found = self._mover.put(evaluator, store, value, mark.condition)
-                if not is_zero_where(found.word, found.touched):
-                    reason = "padding lanes may not hold 0 when they reach shared memory"
-                    yield Judged(mark, False, reason)
-                elif not is_finite:
-                    yield Judged(mark, False, "padding lanes may meet an infinity in the product")
-                else:
-                    yield Judged(mark, True, _ZERO)
+        kind = instr.shape.types[1]
+        form = FORMATS.get(kind)
+        is_finite = form is None or self._is_stored_finite(instr, evaluator)
+        for store, value, _ in self._marks.stored(instr):
+            parts = 1
+            if value is not None:
+                parts = max(1, self._words.width(value) // BITS.get(kind, 32))
+            for part in range(parts):
+                for mark in self._marks.each(self._put(store, value, part, parts)):
+                    if mark.condition.lost:
+                        yield Judged(mark, False, mark.condition.lost)
+                    elif not self._is_put_as_zero(evaluator, kind, store, value, part, parts, mark):
+                        reason = "padding lanes may not hold 0 when they reach shared memory"
+                        yield Judged(mark, False, reason)
+                    elif not is_finite:
+                        reason = "padding lanes may meet an infinity in the product"
+                        yield Judged(mark, False, reason)
+                    else:
+                        yield Judged(mark, True, _ZERO)
+
+    def _put(self, store: Instr, value: int | None, part: int, parts: int) -> int:
+        """The marks of an element that goes to shared memory."""
+        marks = self._marks
+        return marks.of_copy(store) if value is None else marks.of(value, part, parts)
+
+    def _is_put_as_zero(
+        self,
+        evaluator: Evaluator,
+        kind: str,
+        store: Instr,
+        value: int | None,
+        part: int,
+        parts: int,
+        mark: Mark,
+    ) -> bool:
+        """True if an element that goes to shared memory is 0 where it is padding."""
+        if value is not None:
+            word = self._words.part(value, part, parts, mark.condition)
+            if told(word, FORMATS.get(kind))[0]:
+                return True
+        found = self._mover.put(evaluator, store, value, mark.condition)
+        return is_zero_where(found.word, found.touched)
+
+    def _is_stored_finite(self, instr: Instr, evaluator: Evaluator) -> bool:
+        """True if a product finds nothing but finite numbers in shared memory."""
+        free = self._words.free
+        return all(
+            value is None or is_finite_word(free(value))
+            for _, value, _ in self._marks.stored(instr)
+        ) or self._mover.is_stored_finite(evaluator)
 
     def _judge(
         self,

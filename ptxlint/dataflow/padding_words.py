@@ -659,7 +659,7 @@ class Words:
 
     def _hopped(self, value: int, hops: tuple[LaneHop, ...]) -> None:
         """A register that comes from other lanes."""
-        width = self._width(value)
+        width = self.width(value)
         asked = self._asked(value)
         free = _join_all([self._from_lane(hop, None, width) for hop in hops])
         if free is None:
@@ -688,16 +688,17 @@ class Words:
     def _from_lane(self, hop: LaneHop, condition: Condition | None, width: int) -> Word | None:
         value = self._ssa.resolve(hop.value)
         found = self._lookup(value, condition)
-        own = self._width(value)
+        own = self.width(value)
         if found is None or own == width:
             return found
         return extended(found, own, width) if own < width else halves(found, own)[0]
 
-    def _width(self, value: int) -> int:
+    def width(self, value: int) -> int:
+        """How many bits the register of a value has."""
         return BITS.get(self._ssa.register[value].type, 32)
 
     def _part_of(self, value: int, word: Word, part: int, parts: int) -> Word:
-        width = self._width(value)
+        width = self.width(value)
         while parts > 1:
             half = part * 2 // parts
             word = halves(word, width)[half]
@@ -784,10 +785,10 @@ class Words:
         """
         elements = fragments.second if side else fragments.first
         target = element.second if side else element.first
+        form = FACTORS.get(instr.shape.types[1])
         if elements is None:
             self.is_guessed = True
-            return Side(False, self._is_stored_finite(), {})
-        form = FACTORS.get(instr.shape.types[1])
+            return Side(False, form is None or self._is_stored_finite(), {})
         registers = elements_of(instr.operands[1 + side])
         own = [
             (self._reductions.read(instr, registers[e.register]), e)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -210,3 +212,51 @@ def test_other_fills_add_something(packing: Packing, kind: str) -> None:
 def test_zeros_must_not_meet_nan_or_infinity(kind: str, fill: int, expected: list[str]) -> None:
     found = status(kind, _by_prmt, (0, fill))
     assert found == expected or (expected == ["open"] and "open" in found)
+
+
+PTX = Path(__file__).resolve().parents[2] / "fixtures" / "ptx"
+KERNELS = sorted(
+    path
+    for kind in ("int8", "fp8e4nv", "fp8e5")
+    for path in PTX.glob(f"sm_*/matmul_dot_{kind}.ptx")
+    if path.parent.name != "sm_100"
+)
+"""Products of whole tiles; those of sm_100 leave the registers for tensor memory."""
+_FILL = re.compile(r"mov\.u16 +(%rs\d+), (?:0x0|%rs2);")
+
+
+def by_line(text: str) -> dict[int, str]:
+    module = parse(text)
+    found = {}
+    facts = Facts(module, module.functions[0])
+    for verdict in facts.get(PaddingAnalysis).verdicts:
+        assert verdict.at.loc is not None
+        found[verdict.at.loc.line] = verdict.status
+    return found
+
+
+@pytest.mark.parametrize("path", KERNELS, ids=lambda p: f"{p.parent.name}-{p.stem}")
+def test_tiles_of_bytes_are_decided(path: Path) -> None:
+    assert list(by_line(path.read_text()).values()) == ["proved", "proved"]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [p for p in KERNELS if p.parent.name in ("sm_80", "sm_90", "sm_120")],
+    ids=lambda p: f"{p.parent.name}-{p.stem}",
+)
+def test_tiles_that_are_filled_with_something_else_are_not(path: Path) -> None:
+    text, count = _FILL.subn(r"mov.u16 \1, 0x38;", path.read_text())
+    assert count > 32
+    assert list(by_line(text).values()) == ["open", "open"]
+
+
+@pytest.mark.parametrize("arch", ["sm_89", "sm_90"])
+def test_tiles_with_nan_in_one_byte_are_not(arch: str) -> None:
+    text = (PTX / arch / "matmul_dot_fp8e4nv.ptx").read_text()
+    # The last fill is one of the second factor.
+    fills = list(_FILL.finditer(text))
+    last = fills[-1]
+    changed = text[: last.start()] + f"mov.u16 {last[1]}, 0x7f;" + text[last.end() :]
+    found = by_line(changed)
+    assert found[min(found)] == "open"
