@@ -20,6 +20,7 @@ from ptxlint.dataflow.rounds import Rounds
 from ptxlint.dataflow.shared_cells import Age
 from ptxlint.dataflow.shared_provenance import (
     Movement,
+    OriginMemo,
     Passage,
     Payload,
     SharedProvenance,
@@ -150,7 +151,7 @@ class Movements:
         self._headers: dict[int, tuple[int, ...]] = {}
         self._routes: dict[tuple[Any, ...], Route] = {}
         self._bundles: dict[tuple[Any, ...], tuple[Route, ...]] = {}
-        self._pieces: dict[Any, tuple[Piece, ...]] = {}
+        self._origins = OriginMemo()
         self._arrivals: dict[tuple[int, int], tuple[tuple[Way, ...], ...] | None] = {}
         self._matrices: dict[tuple[int, int], MatrixArrivals | None] = {}
         self._through: dict[tuple[int, int], Condition | None] = {}
@@ -252,7 +253,7 @@ class Movements:
 
     def _arrived(self, movement: Movement) -> tuple[Way, ...]:
         out: dict[tuple[Any, ...], Way] = {}
-        for payload, maybe, rounds, pieces in movement.origins(self._pieces):
+        for payload, maybe, rounds, pieces in movement.origins(self._origins):
             store = payload.instr
             place = self._places.get(payload)
             if place is None:

@@ -15,7 +15,7 @@ several threads write the same bytes at one instruction they are taken to write 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
+from typing import Any, ClassVar, Final, NamedTuple
 
 from ptxlint.cfg.loops import LoopForest, LoopsAnalysis
 from ptxlint.dataflow.lane_bits import Level
@@ -143,30 +143,56 @@ class Origin(NamedTuple):
     pieces: tuple[Piece, ...]
 
 
-_Way: TypeAlias = "tuple[Payload, bool, tuple[Age, ...]]"
-_Sources: TypeAlias = "dict[tuple[int, int], Source]"
+class OriginMemo:
+    """What the origins of all movements of one function have in common."""
 
+    __slots__ = ("_said", "_starts", "_ways", "pieces", "ways")
 
-def _general(ways: dict[_Way, _Sources]) -> dict[_Way, _Sources]:
-    """The ways without those that another one says of all rounds of a loop around the load: what
-    was stored before a loop is read in the first round, in the second one, and in any."""
-    same: dict[tuple[Payload, bool], list[tuple[Age, ...]]] = {}
-    for payload, maybe, rounds in ways:
-        same.setdefault((payload, maybe), []).append(rounds)
-    for (payload, maybe), known in same.items():
-        for rounds in known if len(known) > 1 else ():
-            for other in known:
-                if other == rounds or not _is_said(rounds, other):
-                    continue
-                wider = ways.get((payload, maybe, other))
-                if wider is not None and ways[payload, maybe, rounds].keys() <= wider.keys():
-                    del ways[payload, maybe, rounds]
-                    break
-    return ways
+    def __init__(self) -> None:
+        self.ways: list[tuple[Payload, bool, tuple[Age, ...]]] = []
+        """Payload, `maybe` and rounds, each once."""
+        self.pieces: dict[tuple[tuple[int, int], ...], tuple[Piece, ...]] = {}
+        """By shapes and where they begin, the same in as few pieces as there are."""
+        self._starts: dict[tuple[int, int, int, int], int] = {}
+        self._ways: dict[tuple[Payload, bool, tuple[Age, ...]], int] = {}
+        self._said: dict[tuple[int, ...], tuple[tuple[int, int], ...]] = {}
+
+    def way(self, source: Source, byte: int, bits: int) -> int:
+        """The number of the way that begins at a byte of a source's grain."""
+        # Writes and chunks live as long as the movements do, so that they can be told by id.
+        write, chunk, offset = source.write, source.chunk, source.offset
+        key = id(write), id(chunk), offset + byte, bits
+        found = self._starts.get(key)
+        if found is None:
+            operand, at = chunk.place(offset + byte)
+            part = at * 8 // bits if chunk.element else 0
+            way = Payload(write.instr, operand, part, bits), write.maybe, write.rounds
+            found = self._ways.setdefault(way, len(self.ways))
+            if found == len(self.ways):
+                self.ways.append(way)
+            self._starts[key] = found
+        return found
+
+    def said(self, ways: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
+        """Pairs of ways of which the second one says of any round what the first says of one."""
+        found = self._said.get(ways)
+        if found is None:
+            same: dict[tuple[Payload, bool], list[int]] = {}
+            for number in ways:
+                same.setdefault(self.ways[number][:2], []).append(number)
+            found = self._said[ways] = tuple(
+                (a, b)
+                for known in same.values()
+                for a in known
+                for b in known
+                if a != b and _is_said(self.ways[a][2], self.ways[b][2])
+            )
+        return found
 
 
 def _is_said(rounds: tuple[Age, ...], other: tuple[Age, ...]) -> bool:
-    """True if one way's rounds are among those of another one."""
+    """True if one way's rounds are among those of another one: what was stored before a loop is
+    read in its first round, in the second one, and in any."""
     if len(rounds) != len(other):
         return False
     return all(
@@ -203,30 +229,27 @@ class Movement:
         rest = (write.maybe, self._width, *write[6:])
         return [Passage(payload, *piece, *rest) for piece in source.pieces]
 
-    def origins(self, known: dict[Any, tuple[Piece, ...]]) -> list[Origin]:
-        """The ways by payload and round, in as few pieces as there are; each once.
-
-        `known` is for what movements of one function have in common, empty at first.
-        """
-        ways: dict[_Way, _Sources] = {}
+    def origins(self, known: OriginMemo) -> list[Origin]:
+        """The ways by payload and round, in as few pieces as there are; each once."""
+        byte, bits, way = self._byte, self._bits, known.way
+        ways: dict[int, dict[tuple[int, int], Source]] = {}
         for source in self._sources:
-            write = source.write
-            operand, at = source.chunk.place(source.offset + self._byte)
-            payload = Payload(write.instr, operand, at * 8 // self._bits, self._bits)
-            if not source.chunk.element:
-                payload = payload._replace(part=0)
-            found = ways.setdefault((payload, write.maybe, write.rounds), {})
+            number = way(source, byte, bits)
+            found = ways.get(number)
+            if found is None:
+                found = ways[number] = {}
             found[source.pair, id(source.shape)] = source
+        for narrow, wide in known.said(tuple(ways)) if len(ways) > 1 else ():
+            if narrow in ways and wide in ways and ways[narrow].keys() <= ways[wide].keys():
+                del ways[narrow]
         out = []
-        if len(ways) > 1:
-            ways = _general(ways)
-        for (payload, maybe, rounds), sources in ways.items():
+        for number, sources in ways.items():
             key = tuple(sources)
-            pieces = known.get(key)
+            pieces = known.pieces.get(key)
             if pieces is None:
                 apart = dict.fromkeys([p for s in sources.values() for p in s.pieces])
-                pieces = known[key] = tuple(merged_pieces(list(apart)))
-            out.append(Origin(payload, maybe, rounds, pieces))
+                pieces = known.pieces[key] = tuple(merged_pieces(list(apart)))
+            out.append(Origin(*known.ways[number], pieces))
         return out
 
     def joined(self, others: list[Movement]) -> Movement:
