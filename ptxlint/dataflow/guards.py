@@ -334,6 +334,22 @@ class Guards:
         preds = cfg.blocks[block].preds
         return ALWAYS if len(preds) != 1 or block == cfg.entry else self.of_edge(preds[0], block)
 
+    def at_entry(self, loop: Loop, poly: Polynomial) -> bool:
+        """True if a number is not negative wherever a loop is entered."""
+        if poly.range()[0] >= 0:
+            return True
+        for atom in sorted(poly.atoms(), key=lambda a: a.number):
+            # The smaller of two is not negative if neither is.
+            if atom.kind == "min" and poly.coefficient(atom) > 0:
+                return all(self.at_entry(loop, poly.substitute({atom: p})) for p in atom.data)
+        for block in self.ssa.cfg.blocks[loop.header].preds:
+            if block in loop.latches:
+                continue
+            known = both(self.of_block(block), self.of_edge(block, loop.header))
+            if known is not None and not implies(known, Conjunct(poly)):
+                return False
+        return True
+
     def of_edge(self, source: int, target: int) -> Conjunction | None:
         """What holds when control goes from one block right to another; None if it never does."""
         cfg = self.ssa.cfg

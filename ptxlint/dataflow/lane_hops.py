@@ -11,15 +11,25 @@ broadcast of one column).
 from __future__ import annotations
 
 from collections.abc import Container, Iterator
-from functools import reduce
+from functools import partial, reduce
 from operator import or_
 from typing import Final, NamedTuple
 
 from ptxlint.cfg.loops import LoopForest, LoopsAnalysis
+from ptxlint.dataflow.bitwise import low_zeros
+from ptxlint.dataflow.guards import Guards, GuardsAnalysis
 from ptxlint.dataflow.lane_bits import LANE, WARP_BITS
-from ptxlint.dataflow.lane_map import LaneMap, compose, lane_width, pulled, span_value
+from ptxlint.dataflow.lane_map import (
+    LaneMap,
+    compose,
+    depends_on_threads,
+    lane_width,
+    pulled,
+    span_value,
+)
 from ptxlint.dataflow.lane_words import Condition, LaneWords, Word
 from ptxlint.dataflow.linear import Piece, aligned_pieces
+from ptxlint.dataflow.loop_bounds import last_index
 from ptxlint.dataflow.polynomial import Polynomial
 from ptxlint.dataflow.ssa import SsaAnalysis
 from ptxlint.dataflow.ssa_values import RESULT, Ssa
@@ -33,6 +43,7 @@ from ptxlint.ir.types import BITS
 
 _LANE: Final = 31
 _MOST_HOPS: Final = 64
+_SUMS: Final = frozenset({"add", "sub", "max", "min", "and", "or", "xor"})
 _WIDENINGS: Final = frozenset({("u32", "u16"), ("b32", "b16"), ("u32", "b16"), ("b32", "u16")})
 _NARROWINGS: Final = frozenset({("u16", "u32"), ("b16", "b32"), ("u16", "b32"), ("b16", "u32")})
 
@@ -171,7 +182,7 @@ class LaneHops:
             current = work.pop()
             known = self._moving.get(current)
             instr = self._definition(current)
-            if known or (instr is not None and instr.opcode == "shfl"):
+            if known or (instr is not None and self._is_movement(instr)):
                 self._moving[value] = True
                 return True
             if known is not None or instr is None or len(seen) > _MOST_HOPS:
@@ -182,6 +193,23 @@ class LaneHops:
                     work.append(operand)
         self._moving[value] = False
         return False
+
+    def _is_movement(self, instr: Instr) -> bool:
+        """True for a `shfl` that hands registers on: a tree's step takes the lane with one bit
+        flipped, and what is added to what was read is a step of some other kind."""
+        if instr.opcode != "shfl":
+            return False
+        amount = fold(instr.operands[2])
+        if not instr.shape.has("idx") and (amount is None or not amount & amount - 1):
+            return False
+        source = self._read(instr, instr.operands[1])
+        result = self._ssa.def_values[instr.index][0]
+        for reader in self._ssa.instr_users(result):
+            is_sum = reader.opcode in _SUMS or reader.opcode == "fma"
+            operands = reader.operands[3:] if reader.opcode == "fma" else reader.operands[1:]
+            if is_sum and source in [self._read(reader, o) for o in operands]:
+                return False
+        return True
 
     def _definition(self, value: int) -> Instr | None:
         if self._ssa.kind[value] != RESULT or self._ssa.result[value]:
@@ -242,7 +270,7 @@ class LaneHops:
             return None
         if instr.opcode == "selp":
             return self._chosen(instr, way)
-        if instr.opcode == "shfl":
+        if self._is_movement(instr):
             return self._shuffled(instr, way, home)
         if not _is_copy(instr):
             return None
@@ -373,10 +401,15 @@ class LaneHops:
     def _parts(self, value: int) -> tuple[int, ...] | None:
         """What a number is put together from; None if it is looked at as a whole."""
         instr = self._definition(value)
-        if instr is None or instr.opcode not in ("or", "xor", "add", "and"):
+        if instr is None or instr.opcode not in ("or", "xor", "add", "and", "cvt"):
+            return None
+        if any(t[0] not in "bsu" for t in instr.shape.types) or instr.shape.has("sat"):
             return None
         read = [self._read(instr, o) for o in instr.operands[1:3]]
         known = tuple(v for v in read if v is not None)
+        if instr.opcode == "cvt":
+            # The low bits stay, whatever the width.
+            return known or None
         if instr.opcode == "and":
             is_masked = len(known) == 1 and fold(instr.operands[2]) == _LANE
             return known if is_masked else None
@@ -389,15 +422,39 @@ class LaneHops:
             return None
         symbolic: Symbolic = self._facts.get(SymbolicAnalysis)
         number = symbolic.of(value)
-        low, high = number.range()
+        if any(depends_on_threads(atom, uniformity) for atom in number.atoms()):
+            return None
+        low, high = self._range(number)
         instr = self._definition(value)
         mask = None if instr is None or instr.opcode != "and" else fold(instr.operands[2])
         if mask is not None and 0 <= mask <= _LANE:
             low, high = max(low, 0), min(high, mask)
         if low < 0 or high > _LANE:
             return None
-        bits = (1 << int(high).bit_length()) - 1
-        return None if not bits or bits & taken else Shift(number, bits)
+        step = 1 << min(low_zeros(number), 5)
+        bits = (1 << int(high).bit_length()) - 1 & ~(step - 1)
+        if not bits or bits & taken:
+            return None
+        terms = {monomial: factor // step for monomial, factor in number.terms.items()}
+        return Shift(Polynomial(number.table, terms), bits)
+
+    def _range(self, number: Polynomial) -> tuple[int, int]:
+        """Bounds of a number, with those that branches before a loop give to its counter."""
+        low, high = number.range()
+        counters = [a for a in number.atoms() if a.kind == "index"]
+        if high <= _LANE or len(counters) != 1:
+            return low, high
+        (counter,) = counters
+        rest = number - number.table.plain(counter)
+        loop = self._loops.with_header(counter.data[0])
+        if loop is None or counter in rest.atoms():
+            return low, high
+        symbolic: Symbolic = self._facts.get(SymbolicAnalysis)
+        guards: Guards = self._facts.get(GuardsAnalysis)
+        last = last_index(
+            self._ssa, self._loops, loop, symbolic.operand, partial(guards.at_entry, loop)
+        )
+        return (low, high) if last is None else (low, rest.range()[1] + last)
 
 
 class _Way(NamedTuple):

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 from ptxlint.cfg.loops import Loop, LoopForest
-from ptxlint.dataflow.polynomial import Polynomial
+from ptxlint.dataflow.polynomial import INFINITY, Polynomial
 from ptxlint.dataflow.ssa_values import PHI, RESULT, Ssa
 from ptxlint.ir.instruction import Instr
 from ptxlint.ir.pattern import fold
@@ -55,10 +55,12 @@ def last_index(
     loops: LoopForest,
     loop: Loop,
     operand: Callable[[Instr, int], Polynomial | None],
+    enters: Callable[[Polynomial], bool] = lambda poly: poly.range()[0] >= 0,
 ) -> int | None:
-    """The greatest number that a round can have, the first one being 0; None if not known.
+    """A bound of the number that a round can have, the first one being 0; None if not known.
 
-    `operand` gives an instruction's operand in terms of the loop's index.
+    `operand` gives an instruction's operand in terms of the loop's index, `enters` tells whether
+    a number is not negative where the loop is entered.
     """
     if len(loop.latches) != 1:
         return None
@@ -86,30 +88,48 @@ def last_index(
     a, b = operand(instr, 1), operand(instr, 2)
     if a is None or b is None:
         return None
-    return _first_failure(a - b, relation if goes_on else _FLIPPED[relation], loop)
+    relation = relation if goes_on else _FLIPPED[relation]
+    return _first_failure(a - b, relation, loops, loop, enters)
 
 
-def _first_failure(gap: Polynomial, relation: str, loop: Loop) -> int | None:
-    """The first K for which `start + step * K` has no such relation to 0."""
-    start, step = gap.constant, 0
+def _first_failure(
+    gap: Polynomial,
+    relation: str,
+    loops: LoopForest,
+    loop: Loop,
+    enters: Callable[[Polynomial], bool],
+) -> int | None:
+    """The first K for which `start + step * K` has no such relation to 0, or a bound of it where
+    the start is bounded."""
+    step = 0
     atoms = gap.table.atoms
+    start: dict[tuple[int, ...], int] = {}
     for monomial, coefficient in gap.terms.items():
-        if not monomial:
+        inner = [atoms[number] for number in monomial]
+        if len(inner) == 1 and inner[0].kind == "index" and inner[0].data[0] == loop.header:
+            step = coefficient
             continue
-        atom = atoms[monomial[0]]
-        if len(monomial) > 1 or atom.kind != "index" or atom.data[0] != loop.header:
-            return None
-        step = coefficient
+        for atom in inner:
+            parts = [atoms[number] for number in atom.inner]
+            if any(a.block >= 0 and loops.contains(loop, a.block) for a in parts):
+                return None
+        start[monomial] = coefficient
+    rest = Polynomial(gap.table, start)
+    low, high = rest.range()
     if relation in ("gt", "ge"):
-        start, step, relation = -start, -step, "lt" if relation == "gt" else "le"
+        low, high, step = -high, -low, -step
+        relation = "lt" if relation == "gt" else "le"
     if relation == "ne":
-        if not step:
-            return None
-        index, left = divmod(-start, step)
-        return None if left or index < 0 else index
-    if relation not in ("lt", "le") or step <= 0:
+        if low == high and step:
+            index, left = divmod(-low, step)
+            return None if left or index < 0 else index
+        # A step of one meets every number that is not behind it.
+        if step < 0:
+            low, step, rest = -high, -step, -rest
+        return -low if step == 1 and low > -INFINITY and enters(-rest) else None
+    if relation not in ("lt", "le") or step <= 0 or low <= -INFINITY:
         return None
     if relation == "lt":
-        start += 1
+        low += 1
     # start + step K <= 0 fails first beyond -start / step.
-    return max(0, -start // step + 1)
+    return max(0, -low // step + 1)

@@ -536,12 +536,15 @@ class Movements:
         to = condition.map
         if to is not None and (hop.at ^ to.at) & hop.fixed & to.fixed:
             return False, None
-        if condition.lost or not condition.bits:
-            return True, None if condition.lost else condition
+        if condition.lost:
+            return True, None
+        own = list(known)
+        if not condition.bits and condition in own:
+            return True, condition
         before = None if to is None else hop.pull(to)
         if before is not None:
             return True, self._conditions.moved(condition, before)
-        return True, next((c for c in known if condition in self.hopped(hop, c)), None)
+        return True, next((c for c in own if condition in self.hopped(hop, c)), None)
 
     # Time -------------------------------------------------------------------------------------
     def _around(self, instr: Instr) -> tuple[int, ...]:

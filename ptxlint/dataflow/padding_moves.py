@@ -133,6 +133,9 @@ class Mover:
                 if not comes:
                     continue
             found = self.ask(evaluator, before, hop.value)
+            if condition is not None and before is None and self.is_marked(value, condition):
+                # Which lanes it is about there is not known: any of them may hold padding.
+                found = Found(found.word, _EVERYWHERE)
             held, made = (BITS.get(self._ssa.register[v].type, 32) for v in (hop.value, value))
             if held < made:
                 found = paired(found, Found(0, 0), held)

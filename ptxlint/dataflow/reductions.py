@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 from ptxlint.cfg.loops import LoopForest, LoopsAnalysis
 from ptxlint.dataflow.exchanges import ALL_LANES, exchanged_lanes, moved_lanes
 from ptxlint.dataflow.lane_bits import LANE, WARP_BITS
+from ptxlint.dataflow.lane_hops import LaneHops
 from ptxlint.dataflow.selections import Choice, Selections
 from ptxlint.dataflow.ssa import SsaAnalysis
 from ptxlint.dataflow.ssa_values import MERGE, PHI, RESULT, Ssa
@@ -172,6 +173,8 @@ class Reductions:
         """Values of scans, each made of a part of the lanes."""
         self._inputs: set[Node] = set()
         self.contractions = [i for i in self._reachable() if i.opcode in _CONTRACTIONS]
+        self.hops = LaneHops(facts)
+        """What moves between lanes without being combined."""
         self._find_steps()
         self.all: list[Reduction] = []
         self.members: dict[int, int] = {}
@@ -1031,9 +1034,12 @@ class _Tree:
         """What another lane holds."""
         owner = self._owner
         source = owner.read(shfl, shfl.operands[1])
+        result = self._ssa.def_values[shfl.index][0]
         if source is None or shfl.guard is not None:
             return None
-        result = self._ssa.def_values[shfl.index][0]
+        if not owner.is_partial(Node(self._ssa.resolve(result))) and owner.hops.of(result):
+            # It came from one lane, and is combined here for the first time.
+            return None
         readers = {r.index: r for r in owner._readers(result)}
         inside = all(
             owner.is_partial(Node(self._ssa.resolve(v)))

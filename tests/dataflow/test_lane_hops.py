@@ -292,8 +292,8 @@ shfl.sync.idx.b32 %r13, %r11, %r6, 31, -1;
 
 
 def test_what_combines_is_no_movement() -> None:
-    text = HEAD + MOVED + "add.f32 %r14, %r12, %r10;\nselp.b32 %r15, %r12, %r10, %p1;\nret;\n}\n"
-    facts = facts_of(text)
+    text = MOVED + "add.f32 %r14, %r12, %r11;\nselp.b32 %r15, %r12, %r10, %p1;\n"
+    facts = facts_of(HEAD + text + "ret;\n}\n")
     hops, values = LaneHops(facts), by_register(facts)
     assert hops.of(values["%r12"]) == (LaneHop(values["%r10"], 0, 0, 0, (16, 1, 2, 4, 8, 32)),)
     assert not hops.of(values["%r14"])
@@ -301,6 +301,12 @@ def test_what_combines_is_no_movement() -> None:
     assert own in hops.of(values["%r15"])
     step = next(i for i in facts.function.instrs if i.opcode == "shfl")
     assert not LaneHops(facts, {step.index}).of(values["%r12"])
+    for combined in ("add.f32 %r14, %r12, %r10;", "fma.rn.f32 %r14, %r11, %r11, %r12;"):
+        facts = facts_of(HEAD + MOVED + combined.replace("%r11, %r12", "%r10, %r12") + "ret;\n}\n")
+        found = LaneHops(facts).of(by_register(facts)["%r12"])
+        assert bool(found) == ("fma" in combined)
+    facts = facts_of(HEAD + MOVED + "shfl.sync.bfly.b32 %r14, %r10, 8, 31, -1;\nret;\n}\n")
+    assert not LaneHops(facts).of(by_register(facts)["%r14"])
 
 
 @pytest.mark.parametrize(
@@ -310,3 +316,41 @@ def test_lanes_that_are_not_known(lane: str) -> None:
     text = HEAD + MOVED + f"shfl.sync.idx.b32 %r14, %r10, {lane}, 31, -1;\nret;\n}}\n"
     facts = facts_of(text)
     assert not LaneHops(facts).of(by_register(facts)["%r14"])
+
+
+GATHERED = """
+min.s32 %r3, %r90, {most};
+{entered}
+mov.b32 %r2, 0;
+LOOP:
+and.b32 %r4, %r0, 16;
+or.b32 %r5, %r4, %r2;
+shfl.sync.idx.b32 %r14, %r10, %r5, 31, -1;
+add.s32 %r2, %r2, 1;
+setp.ne.s32 %p2, %r3, %r2;
+@%p2 bra LOOP;
+END:
+"""
+ENTERED = "setp.lt.s32 %p3, %r90, 1;\n@%p3 bra END;"
+
+
+@pytest.mark.parametrize(
+    ("most", "entered", "told"),
+    [
+        (16, ENTERED, True),
+        (17, ENTERED, False),
+        (16, "", False),
+        (16, ENTERED.replace("lt", "gt"), False),
+        (16, "max.s32 %r3, %r3, 1;", True),
+    ],
+    ids=["16 columns", "too many", "not known to end", "no column", "one column at least"],
+)
+def test_a_column_that_a_loop_counts(most: int, entered: str, told: bool) -> None:
+    text = HEAD + MOVED + GATHERED.format(most=most, entered=entered) + "ret;\n}\n"
+    facts = facts_of(text)
+    found = LaneHops(facts).of(by_register(facts)["%r14"])
+    assert len(found) == told
+    for hop in found:
+        assert hop.shift is not None
+        assert hop.shift.mask == 15
+        assert hop.images == (0, 0, 0, 0, 16, 32)

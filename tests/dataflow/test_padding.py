@@ -372,6 +372,60 @@ def test_a_spent_budget_proves_nothing() -> None:
     assert [v.status for v in Padding(facts).verdicts] == ["proved"]
 
 
+ROWS = """
+    shr.u32 %r30, %r1, 3;
+    setp.lt.s32 %p1, %r30, %r2;
+    and.b32 %r31, %r1, 3;
+    shl.b32 %r31, %r31, 3;
+    shr.u32 %r32, %r1, 2;
+    or.b32 %r33, %r31, %r32;
+    and.b32 %r34, %r1, 8;
+    setp.ne.s32 %p4, %r34, 0;
+"""
+"""A tile of four rows in lane bits 3 and 4; behind `shfl` from %r33 they are in bits 0 and 1."""
+CONVERTED = "shfl.sync.idx.b32 %r36, %r3, %r33, 31, -1;\n"
+PICKED = """
+    ld.global.b32 %r35, [%d1+256];
+    selp.b32 %r36, %r3, %r35, %p4;
+    selp.b32 %r37, %r35, %r3, %p4;
+    xor.b32 %r39, %r1, 8;
+    shfl.sync.idx.b32 %r38, %r37, %r39, 31, -1;
+    selp.b32 %r36, %r38, %r36, %p4;
+"""
+"""Two registers of which the lanes with bit 3 change over: %r36 holds %r3 of either lane there."""
+GATHERED = """
+    and.b32 %r37, %r50, 3;
+    shl.b32 %r37, %r37, 3;
+    and.b32 %r38, %r1, 7;
+    or.b32 %r39, %r38, %r37;
+    shfl.sync.idx.b32 %r36, %r3, %r39, 31, -1;
+"""
+"""The row with the number m % 4, in all lanes."""
+
+MOVED_ROWS = {
+    "zeros over columns": ("0", CONVERTED, (4, 8, 16), {"proved"}),
+    "zeros over rows": ("0", CONVERTED, (1, 2), {"proved"}),
+    "ones over columns": ("0f3F800000", CONVERTED, (4, 8, 16), {"proved"}),
+    "ones over rows": ("0f3F800000", CONVERTED, (1, 2), {"refuted"}),
+    "ones over a part of the columns": ("0f3F800000", CONVERTED, (8, 16), {"proved"}),
+    "ones over all": ("0f3F800000", CONVERTED, (1, 2, 4, 8, 16), {"refuted"}),
+    "zeros that are picked": ("0", PICKED, (8, 16), {"open", "proved"}),
+    "ones that are picked, over rows": ("0f3F800000", PICKED, (8, 16), {"open", "refuted"}),
+    "zeros of a gathered row": ("0", GATHERED, (1, 2, 4), {"proved"}),
+    "ones of a gathered row over columns": ("0f3F800000", GATHERED, (1, 2, 4), {"proved"}),
+    "ones of a gathered row over all": (
+        "0f3F800000", GATHERED, (1, 2, 4, 8, 16), {"open", "proved"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MOVED_ROWS)
+def test_rows_that_move_between_lanes(name: str) -> None:
+    fill, move, lanes, expected = MOVED_ROWS[name]
+    found = statuses(ROWS + load(fill) + move + tree("add", "%r36", 40, lanes))
+    assert sum(found.values()) == 1
+    assert set(found) <= expected
+
+
 @pytest.mark.parametrize("step", ["1", "-1"])
 def test_what_a_loop_carries_settles(step: str) -> None:
     # Each round is masked apart, and its padding stays in what the next rounds take over.
