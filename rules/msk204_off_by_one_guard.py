@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ptxlint.dataflow.access import Access, AccessAnalysis, Accesses
-from ptxlint.dataflow.access_bounds import AccessBounds, Bounded, Place
+from ptxlint.dataflow.access_bounds import AccessBoundsAnalysis, Bounded, Place
 from ptxlint.facts import Facts
 from ptxlint.ir.function import Function
 from ptxlint.rulekit import Hit, Note, Rule, Sample, Verdict
@@ -36,7 +36,7 @@ class OffByOneGuard(Rule):
     confidence = "high"
     category = "masking"
     family = "guard"
-    needs = (AccessAnalysis,)
+    needs = (AccessAnalysis, AccessBoundsAnalysis)
     summary = "An array is accessed under `index <= n` here and under `index < n` there."
     why = (
         "Two accesses of one array at the same index, one guarded by < and one by <= against the "
@@ -83,10 +83,10 @@ class OffByOneGuard(Rule):
         accesses = facts.get(AccessAnalysis)
         found: dict[int, dict[Place, list[Bounded]]] = {}
         unmatched: list[Access] = []
-        bounds = AccessBounds(accesses)
+        bounds = facts.get(AccessBoundsAnalysis)
         for access in accesses.in_global:
             if access.base and access.guard:
-                matched = list(bounds.of(access))
+                matched = bounds.of(access)
                 if len(matched) < bounds.goes(access).compared:
                     unmatched.append(access)
                 for place, bounded in matched:

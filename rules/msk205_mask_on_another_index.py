@@ -17,7 +17,7 @@ from ptxlint.dataflow.access import (
     use_of,
     varying_part,
 )
-from ptxlint.dataflow.access_bounds import AccessBounds, Bounded
+from ptxlint.dataflow.access_bounds import AccessBounds, AccessBoundsAnalysis, Bounded
 from ptxlint.dataflow.guards import Conjunct
 from ptxlint.dataflow.polynomial import CTAS, Polynomial
 from ptxlint.facts import Facts
@@ -84,7 +84,7 @@ class MaskOnAnotherIndex(Rule):
     confidence = "high"
     category = "masking"
     family = "guard"
-    needs = (AccessAnalysis,)
+    needs = (AccessAnalysis, AccessBoundsAnalysis)
     summary = "A mask compares the lanes of a tile, and the address also moves with the tile."
     why = (
         "`tl.arange(0, BLOCK) < n` says nothing about `pid * BLOCK + tl.arange(0, BLOCK)`, nor "
@@ -147,7 +147,7 @@ class MaskOnAnotherIndex(Rule):
                     partial += _partial(access, limit, accesses)
         if not compared:
             return
-        unrolled = _unrolled(accesses)
+        unrolled = _unrolled(accesses, facts.get(AccessBoundsAnalysis))
         whole = _whole(accesses) if partial else {}
         wrong: dict[tuple[str, str], tuple[Partial, Instr]] = {}
         for found in partial:
@@ -275,16 +275,18 @@ class Copy(NamedTuple):
     extent: Polynomial
 
 
-def _unrolled(accesses: Accesses) -> list[Copy]:
+def _unrolled(accesses: Accesses, bounds: AccessBounds) -> list[Copy]:
     """Copies that unrolling made of an access, whole tiles further on under the first one's bound,
     where another access at such an index has a bound of its own."""
-    bounds = AccessBounds(accesses)
+    guarded = [a for a in accesses.in_global if a.base and a.guard]
+    if all(found.margin < 0 for access in guarded for _, found in bounds.of(access)):
+        return []
     copies: dict[tuple[object, ...], list[Bounded]] = {}
     extents: dict[tuple[object, ...], Polynomial] = {}
     exact: dict[tuple[object, ...], Instr] = {}
-    for access in accesses.in_global:
+    for access in guarded:
         loc = access.instr.loc
-        if not access.base or not access.guard or loc is None:
+        if loc is None:
             continue
         for place, found in bounds.of(access):
             if not found.lanes.terms:

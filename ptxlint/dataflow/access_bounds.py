@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from ptxlint.dataflow.access import (
     Access,
+    AccessAnalysis,
     Accesses,
     Limit,
     Use,
@@ -17,6 +18,7 @@ from ptxlint.dataflow.access import (
 )
 from ptxlint.dataflow.guards import Conjunction
 from ptxlint.dataflow.polynomial import Monomial, Polynomial
+from ptxlint.facts import Analysis, Facts
 
 
 class Place(NamedTuple):
@@ -53,6 +55,7 @@ class AccessBounds:
 
     def __init__(self, accesses: Accesses) -> None:
         self._accesses = accesses
+        self._bounds: dict[int, list[tuple[Place, Bounded]]] = {}
         self._known: dict[tuple[Polynomial, Conjunction], Goes] = {}
 
     def goes(self, access: Access) -> Goes:
@@ -69,8 +72,14 @@ class AccessBounds:
         compared = sum(1 for limit in limits if lanes_of(limit.compared).terms)
         return Goes([(limit, use) for limit, use in found if use is not None], compared)
 
-    def of(self, access: Access) -> Iterator[tuple[Place, Bounded]]:
-        """The bounds of an access on indices that it goes by."""
+    def of(self, access: Access) -> list[tuple[Place, Bounded]]:
+        """The bounds of one of the function's accesses on indices that it goes by."""
+        found = self._bounds.get(id(access))
+        if found is None:
+            found = self._bounds[id(access)] = list(self._find(access))
+        return found
+
+    def _find(self, access: Access) -> Iterator[tuple[Place, Bounded]]:
         for limit, use in self.goes(access).bounds:
             shift, rest = divmod(access.offset.terms.get(use.scale, 0), use.element)
             if rest:
@@ -84,4 +93,15 @@ class AccessBounds:
             )
 
 
-__all__ = ["AccessBounds", "Bounded", "Goes", "Place"]
+class AccessBoundsAnalysis(Analysis[AccessBounds]):
+    """Bounds of accesses; they are found when asked for."""
+
+    name: ClassVar[str] = "access-bounds"
+    requires: ClassVar[tuple[type[Analysis[Any]], ...]] = (AccessAnalysis,)
+
+    def run(self, facts: Facts) -> AccessBounds:
+        """Nothing is looked into yet."""
+        return AccessBounds(facts.get(AccessAnalysis))
+
+
+__all__ = ["AccessBounds", "AccessBoundsAnalysis", "Bounded", "Goes", "Place"]

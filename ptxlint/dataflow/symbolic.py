@@ -118,6 +118,15 @@ class Symbolic:
     # Evaluation -------------------------------------------------------------------------------
     def _evaluate(self, wanted: int, known: dict[int, Polynomial]) -> Polynomial:
         """Evaluate a value and what it needs, without recursion over the chain of operands."""
+        ssa, root = self.ssa, self.ssa.resolve(wanted)
+        is_followed = ssa.kind[root] != RESULT or self._rule(root) is not None
+        if not is_followed and self.budget.left > 2:
+            # Most of what loops carry are numbers, of which nothing is to be known.
+            self.budget.left -= 1 + (root != wanted)
+            if root not in known:
+                known[root] = self._opaque(root)
+            found = known[wanted] = known[root]
+            return found
         stack = [wanted]
         needs: dict[int, tuple[int, ...]] = {}
         while stack:
@@ -305,19 +314,25 @@ class Symbolic:
         if len(values) != 1:
             return None
         value = values.pop()
-        init = self._evaluate(inits[0], known)
         step = value - overlay[phi]
-        if last == 1 and self._is_invariant(value, loop):
+        is_same = last == 1 and self._is_invariant(value, loop)
+        if not is_same and not self._is_invariant(step, loop):
+            return None
+        init = self._evaluate(inits[0], known)
+        if is_same:
             # The second round is the last one.
             step = value - init
-        elif not self._is_invariant(step, loop):
-            return None
         index = self.table.atom("index", (loop.header,), 0, INFINITY, loop.header)
         return init + step * self.table.plain(index)
 
     def _is_invariant(self, poly: Polynomial, loop: Loop) -> bool:
         """True if no part of the polynomial is computed inside the loop."""
-        contains = self.loops.contains
+        contains, atoms = self.loops.contains, self.table.atoms
+        for monomial in poly.terms:
+            for number in monomial:
+                block = atoms[number].block
+                if block >= 0 and contains(loop, block):
+                    return False
         return not any(a.block >= 0 and contains(loop, a.block) for a in poly.all_atoms())
 
     # Operands ---------------------------------------------------------------------------------
