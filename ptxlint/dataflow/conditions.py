@@ -9,6 +9,7 @@ value as well, once it is put in terms of that value's threads.
 
 from __future__ import annotations
 
+from math import gcd
 from typing import Final, TypeAlias
 
 from ptxlint.cfg.loops import LoopForest
@@ -90,6 +91,8 @@ class Conditions:
         self._loops = loops
         self._known: dict[object, Condition] = {}
         self._moved: dict[tuple[int, LaneMap], Condition] = {}
+        self._possible: dict[tuple[int, int, int], bool] = {}
+        self._families: dict[int, object] = {}
         self._earlier: dict[tuple[int, int], Condition] = {}
         self._varying: dict[tuple[int, int], bool] = {}
         self._replacements: dict[tuple[Polynomial, int, int | None, int], Polynomial | None] = {}
@@ -213,12 +216,13 @@ class Conditions:
     def _said_by(self, condition: Condition, general: list[Condition]) -> Condition | None:
         """The one of the general conditions that says this of the round that it is about."""
         for other in general:
-            if other.map != condition.map:
+            to, found = other.map, other.rest
+            if to is None or (to.fixed, to.at) != (condition.fixed, condition.at):
                 continue
-            found = other.rest
             for header, number in condition.rounds:
                 found = None if found is None else self._replaced(found, header, None, number)
-            if found is not None and found == condition.rest:
+            # A part that is constant may be in the map of one and in the rest of the other.
+            if found is not None and self._with(found, to, 0).conjunct == condition.conjunct:
                 return other
         return None
 
@@ -292,6 +296,32 @@ class Conditions:
             return self.lost("the padding is stored before a loop and read in it")
         rounds = tuple(sorted((*condition.rounds, (header, number))))
         return self._with(rest, to, condition.steps, condition.store, condition.origin, rounds)
+
+    def family(self, condition: Condition) -> object:
+        """What conditions about one bound have in common: the terms that no lane has a part in."""
+        found = self._families.get(condition.number)
+        if found is None:
+            rest = condition.rest
+            terms = () if rest is None else (m for m in rest.terms if m)
+            found = self._families[condition.number] = frozenset(terms)
+        return found
+
+    def may_hold_in(self, condition: Condition, header: int, number: int) -> bool:
+        """False if a condition certainly does not hold in round `number` of a loop."""
+        key = condition.number, header, number
+        found = self._possible.get(key)
+        if found is None:
+            found = self._possible[key] = self._find_possible(condition, header, number)
+        return found
+
+    def _find_possible(self, condition: Condition, header: int, number: int) -> bool:
+        if condition.rest is None or condition.map is None:
+            return True
+        fixed = self._replaced(condition.rest, header, None, number)
+        if fixed is None:
+            return True
+        conjunct = self._with(fixed, condition.map, condition.steps).conjunct
+        return conjunct is None or conjunct.polynomial is None or conjunct.polynomial.range()[0] < 0
 
     def before(self, condition: Condition, header: int, number: int) -> Condition | None:
         """What a condition in round `number` of a loop says outside of it; None if it is about
@@ -469,7 +499,8 @@ def excludes(condition: Condition, conjunct: Conjunct) -> bool:
     """True if a conjunct cannot hold where the condition does.
 
     The condition says `p <= -1` of its own conjunct's polynomial, so that `q >= 0` is excluded if
-    `q - s p < s` for some positive number s: that allows for another unit of the same bound.
+    `r q - s p < s` for some positive numbers r and s: that allows for another unit of the same
+    bound.
     """
     found = condition.excluded.get(conjunct)
     if found is None:
@@ -484,8 +515,10 @@ def _find_excluded(condition: Condition, conjunct: Conjunct) -> bool:
     p, q = own.polynomial, conjunct.polynomial
     if condition.fixed or condition.rounds:
         p, q = _settled(condition, p), _settled(condition, q)
-    scale = _scale(p, q)
-    return scale > 0 and (q - p * scale).range()[1] < scale
+    own_scale, scale = _scales(p, q)
+    if own_scale <= 0 or scale <= 0:
+        return False
+    return (q * own_scale - p * scale).range()[1] < scale
 
 
 def _settled(condition: Condition, poly: Polynomial) -> Polynomial:
@@ -521,19 +554,31 @@ def atom_bit(condition: Condition, atom: Atom) -> int:
     return condition.at >> place & 1
 
 
-def _scale(p: Polynomial, q: Polynomial) -> int:
-    """How many times those terms of p that no lane has a part in are in q; 0 if they are not."""
+def _scales(p: Polynomial, q: Polynomial) -> tuple[int, int]:
+    """Numbers r and s with which r q and s p agree in a term: one that no lane has a part in, or
+    else the one that counts most; 0 where there is none."""
     atoms = p.table.atoms
+    largest: tuple[int, ...] = ()
     for monomial, coefficient in p.terms.items():
-        if monomial and all(atoms[n].kind != "bit" for n in monomial):
-            scale, left = divmod(q.terms.get(monomial, 0), coefficient)
-            return scale if not left else 0
-    for monomial, coefficient in p.terms.items():
-        if monomial:
-            scale = q.terms.get(monomial, 0) // coefficient
-            if scale > 0:
-                return scale
-    return 1
+        if not monomial:
+            continue
+        if all(atoms[n].kind != "bit" for n in monomial):
+            return _ratio(coefficient, q.terms.get(monomial, 0))
+        if monomial in q.terms and abs(coefficient) > abs(
+            p.terms.get(largest, 0) if largest else 0
+        ):
+            largest = monomial
+    if not largest:
+        return 1, 1
+    return _ratio(p.terms[largest], q.terms[largest])
+
+
+def _ratio(a: int, b: int) -> tuple[int, int]:
+    """The least positive r and s with r b = s a; 0 if there are none."""
+    if not b or (a > 0) != (b > 0):
+        return 0, 0
+    divisor = gcd(a, b)
+    return abs(a) // divisor, abs(b) // divisor
 
 
 __all__ = ["ANY_INDEX", "Condition", "Conditions", "excludes", "spelled_out"]

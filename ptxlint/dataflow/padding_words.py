@@ -109,6 +109,7 @@ class Words:
         self._settled: dict[int, tuple[Word, Word]] = {}
         self._conditions_of: dict[int, tuple[Condition, ...]] = {}
         self._truths: dict[tuple[int, int], bool | None] = {}
+        self._implications: dict[tuple[int, int], int | None] = {}
         self._is_index: dict[int, bool] = dependences.of_index
         self._times: dict[int, int] = {}
         """By value: when it changed last."""
@@ -193,10 +194,13 @@ class Words:
         """The word of a resolved value; None if it is not known yet."""
         if condition is None:
             return self._free.get(value)
-        self._asked(value)
+        asked = self._asked(value)
         under = self._under.get(value)
         if under is not None and condition.number in under:
             return under[condition.number]
+        implied = self._implied(condition, asked) if asked else None
+        if implied is not None and under is not None:
+            return under[implied]
         bits = condition.bits or ANY_INDEX
         source = self._exchanged(value)
         if source is not None and not source[1] & bits:
@@ -205,6 +209,32 @@ class Words:
         if found is None or self._dependences.of(value) & bits:
             return found
         return self._as_statistic(value, found)
+
+    def _implied(self, condition: Condition, others: tuple[Condition, ...]) -> int | None:
+        """The number of another condition that holds wherever this one does; None if none is known.
+
+        One bound may be given in elements and in vectors of elements.
+        """
+        if condition.map is None or not condition.bits:
+            return None
+        key = condition.number, id(others)
+        if key not in self._implications:
+            self._implications[key] = next(
+                (c.number for c in others if self._is_implied(condition, c)), None
+            )
+        return self._implications[key]
+
+    def _is_implied(self, condition: Condition, other: Condition) -> bool:
+        if other.map is None or not other.bits or other.bits & ~condition.bits:
+            return False
+        if (other.fixed, other.at) != (condition.fixed, condition.at) or other.store >= 0:
+            return False
+        if other.rounds != condition.rounds or condition.store >= 0:
+            return False
+        if self._conditions.family(condition) != self._conditions.family(other):
+            return False
+        self._steps.left -= 1
+        return other.conjunct is not None and excludes(condition, other.conjunct)
 
     def _exchanged(self, value: int) -> tuple[int, int] | None:
         """What a `shfl` reads, and from lanes that differ in which bits."""
@@ -622,11 +652,32 @@ class Words:
             words, places = found
             stores = {distinct[p].way.store.index for p in places}
             for place, (way, _) in enumerate(distinct):
-                if place not in places and _may_bring(way, condition, stores):
+                if place not in places and self._may_bring(way, condition, stores):
                     words.append(self._started(way, None))
             under[condition.number] = _join_all(words)
         self._loaded[key] = free, under
         return free, under
+
+    def _may_bring(self, way: Way, condition: Condition, stores: set[int]) -> bool:
+        """True if a condition may hold for threads and rounds in which data come this way."""
+        to, route = condition.map, way.route
+        if condition.store in stores and way.store.index != condition.store:
+            return False
+        if to is not None and (route.at ^ to.at) & route.fixed & to.fixed:
+            return False
+        rounds = dict(condition.rounds)
+        for age in route.rounds:
+            number = rounds.get(age.header)
+            if age.rounds is None:
+                continue
+            if number is None:
+                if not age.inside and not self._conditions.may_hold_in(
+                    condition, age.header, age.rounds
+                ):
+                    return False
+            elif number != age.rounds and not (age.inside and number > age.rounds):
+                return False
+        return True
 
     def _state(self, arrival: Arrival) -> object:
         """What tells apart what may come a way."""
@@ -978,23 +1029,6 @@ def _packed(words: list[Word], width: int) -> Word:
     if len(words) == 1:
         return words[0]
     return packed(words[0], words[1], width // 2) if len(words) == 2 else UNKNOWN
-
-
-def _may_bring(way: Way, condition: Condition, stores: set[int]) -> bool:
-    """True if a condition may hold for threads and rounds in which data come this way."""
-    to, route = condition.map, way.route
-    if condition.store in stores and way.store.index != condition.store:
-        return False
-    if to is not None and (route.at ^ to.at) & route.fixed & to.fixed:
-        return False
-    rounds = dict(condition.rounds)
-    for age in route.rounds:
-        number = rounds.get(age.header)
-        if number is None or age.rounds is None:
-            continue
-        if number != age.rounds and not (age.inside and number > age.rounds):
-            return False
-    return True
 
 
 def told(word: Word, form: Format | None) -> tuple[bool, bool]:

@@ -6,9 +6,12 @@ is masked off; where it is read the round has come.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from math import inf
+
 from ptxlint.cfg.loops import Loop, LoopForest
 from ptxlint.dataflow.guards import Conjunct, Guards, implies, shifted
-from ptxlint.dataflow.polynomial import Polynomial
+from ptxlint.dataflow.polynomial import Atom, Polynomial
 from ptxlint.dataflow.ssa_values import Ssa
 
 
@@ -20,6 +23,7 @@ class Rounds:
         self._loops = loops
         self._guards = guards
         self._coming: dict[int, list[Conjunct]] = {}
+        self._below: dict[int, list[Conjunct]] = {}
 
     def holds(self, conjunct: Conjunct, header: int, number: int | None, later: bool) -> bool:
         """True if a conjunct holds in each round of a loop, or in round `number` of it.
@@ -39,7 +43,58 @@ class Rounds:
             before = shifted(own, header, -1, number)
             if _key(before) == _key(conjunct) or implies(frozenset({before}), conjunct):
                 return True
-        return False
+        known = [shifted(c, header, 0, number) for c in self._counted(loop)]
+        return any(implies(frozenset({c}), conjunct) for c in known)
+
+    def _counted(self, loop: Loop) -> list[Conjunct]:
+        """What holds in all rounds but the first of a loop that goes on until its number is met.
+
+        From a limit that is no negative number, and once it is not 0 the limit itself where it is
+        the greater one of it and 0.
+        """
+        found = self._below.get(loop.header)
+        if found is None:
+            found = self._below[loop.header] = []
+            for own in self._continues(loop):
+                limit = self._limit(loop, own)
+                if limit is None:
+                    continue
+                bound, index = limit
+                if not self._at_first(loop, Conjunct(bound), loop.header):
+                    continue
+                found.append(Conjunct(bound - index))
+                (only, *others) = bound.atoms() or (None,)
+                if only is None or others or bound != bound.table.plain(only):
+                    continue
+                if only.kind == "max":
+                    parts = [p for p in only.data if isinstance(p, Polynomial)]
+                    rest = [p for p in parts if p.range()[1] > 0]
+                    if len(rest) == 1:
+                        found.append(Conjunct(rest[0] - index))
+        return found
+
+    def _limit(self, loop: Loop, conjunct: Conjunct) -> tuple[Polynomial, Polynomial] | None:
+        """The number of the round after which a loop ends, and the round's number as a polynomial.
+
+        None unless the loop goes on while the two differ.
+        """
+        if conjunct.polynomial is not None or conjunct.key[0] != "unequal":
+            return None
+        gap: Polynomial = conjunct.key[1] - conjunct.key[2]
+        index = next(
+            (a for a in gap.atoms() if a.kind == "index" and a.data[0] == loop.header), None
+        )
+        scale = 0 if index is None else gap.coefficient(index)
+        if index is None or not scale:
+            return None
+        table = gap.table
+        rest = gap - table.plain(index) * scale
+        if any(c % scale for c in rest.terms.values()):
+            return None
+        if any(a.block >= 0 and self._loops.contains(loop, a.block) for a in rest.all_atoms()):
+            return None
+        limit = Polynomial(table, {m: -c // scale for m, c in rest.terms.items()})
+        return limit, table.plain(index)
 
     def _at_first(self, loop: Loop, conjunct: Conjunct, header: int) -> bool:
         """True if a conjunct holds in the first round."""
@@ -51,7 +106,11 @@ class Rounds:
             if self._loops.contains(loop, block):
                 continue
             known = self._guards.of_block(block)
-            if known is None or not (implies(known, first) or self._entered(block, header, first)):
+            if known is None:
+                return False
+            if implies(known, first) or self._entered(block, header, first):
+                continue
+            if poly is None or bounds(poly, _limits(known))[0] < 0:
                 return False
         return True
 
@@ -99,6 +158,65 @@ class Rounds:
             if known is not None and not implies(known, wanted):
                 return conjunct
         return Conjunct(high - low - 1 if relation == "lt" else high - low)
+
+
+_Bounds = dict[int, tuple[float, float]]
+
+
+def _limits(known: Iterable[Conjunct]) -> _Bounds:
+    """What conjuncts about a single atom say of it, by the atom's number."""
+    out: _Bounds = {}
+    for conjunct in known:
+        poly = conjunct.polynomial
+        terms = {} if poly is None else {m: c for m, c in poly.terms.items() if m}
+        if poly is None or len(terms) != 1:
+            continue
+        ((monomial, scale),) = terms.items()
+        if len(monomial) != 1:
+            continue
+        low, high = out.get(monomial[0], (-inf, inf))
+        if scale > 0:
+            low = max(low, -(poly.constant // scale))
+        else:
+            high = min(high, poly.constant // -scale)
+        out[monomial[0]] = low, high
+    return out
+
+
+def bounds(poly: Polynomial, known: _Bounds) -> tuple[float, float]:
+    """Inclusive bounds of a polynomial where atoms have these bounds, through quotients too."""
+    low = high = float(poly.constant)
+    atoms = poly.table.atoms
+    for monomial, scale in poly.terms.items():
+        if not monomial:
+            continue
+        a, b = 1.0, 1.0
+        for number in monomial:
+            c, d = _atom_bounds(atoms[number], known)
+            ends = [_times(x, y) for x in (a, b) for y in (c, d)]
+            a, b = min(ends), max(ends)
+        ends = [_times(a, scale), _times(b, scale)]
+        low, high = low + min(ends), high + max(ends)
+    return low, high
+
+
+def _atom_bounds(atom: Atom, known: _Bounds) -> tuple[float, float]:
+    low, high = known.get(atom.number, (-inf, inf))
+    low, high = max(low, atom.low), min(high, atom.high)
+    if atom.kind == "fdiv":
+        value, by = atom.data[:2]
+        a, b = bounds(value, known)
+        low, high = max(low, a // by), min(high, b // by)
+    elif atom.kind in ("min", "max"):
+        ends = [bounds(part, known) for part in atom.data if isinstance(part, Polynomial)]
+        choose = min if atom.kind == "min" else max
+        low = max(low, choose(e[0] for e in ends))
+        high = min(high, choose(e[1] for e in ends))
+    return low, high
+
+
+def _times(a: float, b: float) -> float:
+    return 0.0 if not a or not b else a * b
 
 
 def _key(conjunct: Conjunct) -> tuple[object, ...]:
