@@ -31,6 +31,9 @@ class Obstacles:
         loops: LoopForest = facts.get(LoopsAnalysis)
         self._irreducible = frozenset(b for region in loops.irreducible for b in region.blocks)
         self._instrs = facts.function.instrs
+        self._has_any: bool | None = None
+        self._clear: set[int] = set()
+        """Values behind which no reason was found."""
 
     def at(self, instr: Instr) -> str:
         """Why it is not known what an instruction makes of its operands; "" if it is known."""
@@ -47,8 +50,12 @@ class Obstacles:
 
     def behind(self, values: Iterable[int]) -> str:
         """The first reason on the way back from values; "" if there is none."""
-        ssa = self._ssa
-        work = list(values)
+        if self._has_any is None:
+            self._has_any = bool(self._irreducible) or any(map(self.at, self._instrs))
+        if not self._has_any:
+            return ""
+        ssa, clear = self._ssa, self._clear
+        work = [value for value in values if value not in clear]
         seen = set(work)
         for value in work:
             at = ssa.instr[value]
@@ -61,9 +68,10 @@ class Obstacles:
             elif ssa.kind[value] == PHI and ssa.phi_block[value] in self._irreducible:
                 return "a cycle with more than one entry is not followed"
             for operand in ssa.operands[value]:
-                if operand not in seen and len(seen) < _STEPS:
+                if operand not in seen and operand not in clear and len(seen) < _STEPS:
                     seen.add(operand)
                     work.append(operand)
+        clear |= seen
         return ""
 
     def block_size(self) -> str:

@@ -7,8 +7,8 @@ the result, to be judged where that is combined.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final, NamedTuple
+from collections.abc import Collection, Iterator
+from typing import Final, NamedTuple, TypeAlias
 
 from ptxlint.dataflow.conditions import Condition, Conditions
 from ptxlint.dataflow.fragments import Element, Fragments, carry, depends_on
@@ -31,6 +31,8 @@ from ptxlint.ir.types import BITS
 _ZERO: Final = "padding lanes hold 0 when they reach the product"
 _APART: Final = "rows and columns of a product stay apart"
 _EVERYWHERE: Final = "the padding is the same for the whole block"
+Partners: TypeAlias = "tuple[tuple[int | None, int, int], ...]"
+"""Parts of registers: value, part, parts."""
 _UNKNOWN: Final = "the layout of `{}` is not known"
 
 
@@ -65,9 +67,18 @@ class Products:
         self._known: dict[tuple[int | None, int, int, int], Found] = {}
         self._across: dict[tuple[int, int, int], Condition | None] = {}
         self._stored: dict[frozenset[int] | None, list[Judged]] = {}
+        self._axes: dict[tuple[int, int, int], bool] = {}
+        self._nothing: dict[object, int] = {}
+        self._parts: dict[object, tuple[bool, bool]] = {}
 
-    def judge(self, instr: Instr, evaluator: Evaluator) -> Iterator[Judged]:
-        """What holds of the marks on the factors of a product."""
+    def judge(
+        self, instr: Instr, evaluator: Evaluator, undecided: Collection[int]
+    ) -> Iterator[Judged]:
+        """What holds of the marks on the factors of a product.
+
+        Of loads that are `undecided` no more is told than what takes no evaluation: they cannot be
+        proved any more, and no product refutes them.
+        """
         fragments = self._marks.fragments_of(instr)
         if fragments is None:
             yield from self._unknown(instr)
@@ -75,10 +86,21 @@ class Products:
         if fragments.first is None or fragments.second is None:
             yield from self._in_memory(instr, evaluator)
         for side, elements in ((0, fragments.first), (1, fragments.second)):
-            marks = self._marks.of_factor(instr, side, elements)
-            for element, bits in marks:
-                for mark in self._marks.each(bits):
-                    yield self._judge(instr, evaluator, fragments, side, element, mark, marks)
+            partners = self._partners(instr, fragments, side)
+            done = 0
+            for element, bits in self._marks.of_factor(instr, side, elements):
+                if not bits & ~done:
+                    continue
+                nothing = self._adding_nothing(instr, fragments, side, element, bits, partners)
+                for mark in self._marks.each(nothing & ~done):
+                    yield Judged(mark, True, _ZERO)
+                done |= nothing
+                for mark in self._marks.each(bits & ~nothing):
+                    judged = self._along(fragments, side, element, mark)
+                    if judged is None and mark.load not in undecided:
+                        judged = self._judge(instr, evaluator, fragments, side, element, mark)
+                    if judged is not None:
+                        yield judged
 
     def _unknown(self, instr: Instr) -> Iterator[Judged]:
         reason = _UNKNOWN.format(instr.shape.mnemonic)
@@ -145,6 +167,35 @@ class Products:
             for _, value, _ in self._marks.stored(instr)
         ) or self._mover.is_stored_finite(evaluator)
 
+    def _along(
+        self, fragments: Fragments, side: int, element: Element, mark: Mark
+    ) -> Judged | None:
+        """What holds of a mark by the axes that it lies along; None if it lies along k."""
+        condition = mark.condition
+        if condition.lost:
+            return Judged(mark, False, condition.lost)
+        if not condition.bits and not self._conditions.is_carried(condition):
+            return Judged(mark, True, _EVERYWHERE)
+        if condition.map is None:
+            return None
+        along, across = element.first, element.second
+        if side:
+            along, across = across, along
+        if not self._depends(condition, along, fragments.lanes):
+            return None
+        if self._depends(condition, across, fragments.lanes):
+            return Judged(mark, False, "the padding lies along both axes of a product")
+        return Judged(mark, True, _APART)
+
+    def _depends(self, condition: Condition, coordinate: LaneMap, lanes: int) -> bool:
+        """True if a condition tells apart elements along a coordinate."""
+        assert condition.map is not None
+        key = condition.number, id(coordinate), lanes
+        found = self._axes.get(key)
+        if found is None:
+            found = self._axes[key] = depends_on(condition.map, coordinate, lanes)
+        return found
+
     def _judge(
         self,
         instr: Instr,
@@ -153,24 +204,9 @@ class Products:
         side: int,
         element: Element,
         mark: Mark,
-        marks: list[tuple[Element, int]],
     ) -> Judged:
-        condition = mark.condition
-        if self._adds_nothing(instr, fragments, side, element, condition):
-            return Judged(mark, True, _ZERO)
-        if condition.lost:
-            return Judged(mark, False, condition.lost)
-        if not condition.bits and not self._conditions.is_carried(condition):
-            return Judged(mark, True, _EVERYWHERE)
-        along, across = element.first, element.second
-        if side:
-            along, across = across, along
-        lanes = fragments.lanes
-        if condition.map is not None and depends_on(condition.map, along, lanes):
-            if depends_on(condition.map, across, lanes):
-                return Judged(mark, False, "the padding lies along both axes of a product")
-            return Judged(mark, True, _APART)
-        terms = list(self._meeting(instr, evaluator, fragments, side, element, condition))
+        """What holds of a mark along k, by evaluating what meets there."""
+        terms = list(self._meeting(instr, evaluator, fragments, side, element, mark.condition))
         if all(term.is_zero for term in terms):
             return Judged(mark, True, _ZERO)
         worst = next(term for term in terms if not term.is_zero)
@@ -179,43 +215,85 @@ class Products:
             reason = "padding lanes may meet an infinity or NaN in the product"
         return Judged(mark, False, reason, worst)
 
-    def _adds_nothing(
+    def _partners(self, instr: Instr, fragments: Fragments, side: int) -> dict[LaneMap, Partners]:
+        """What the elements of a factor meet, by their place along k."""
+        others = fragments.second if side == 0 else fragments.first
+        found: dict[LaneMap, Partners] = {}
+        for other in others or ():
+            value = self._mover.factor_value(instr, 1 - side, other)
+            k = other.second if side else other.first
+            found[k] = (*found.get(k, ()), (value, other.part, other.parts))
+        return found
+
+    def _adding_nothing(
         self,
         instr: Instr,
         fragments: Fragments,
         side: int,
         element: Element,
-        condition: Condition,
-    ) -> bool:
-        """True if an element adds nothing where a condition holds.
+        bits: int,
+        partners: dict[LaneMap, Partners],
+    ) -> int:
+        """The marks under whose conditions an element adds nothing.
 
         It is 0 there and what it meets is finite, or it is finite and what it meets is 0.
         """
-        others = fragments.second if side == 0 else fragments.first
-        form = FORMATS.get(instr.shape.types[1])
-        if others is None:
-            return False
-        zero, finite = told(self._word(instr, side, element, condition), form)
-        if not finite:
-            return False
+        if (fragments.second if side == 0 else fragments.first) is None:
+            return 0
         across = element.first if side else element.second
-        for other in others:
-            theirs = other.second if side else other.first
-            if theirs != across:
+        own = self._mover.factor_value(instr, side, element), element.part, element.parts
+        met, narrow = partners.get(across, ()), instr.shape.types[1]
+        key = own, met, bits, id(across), fragments.lanes, narrow
+        found = self._nothing.get(key)
+        if found is None:
+            found = 0
+            free = [self._told(other, None, narrow) for other in met]
+            for mark in self._marks.each(bits):
+                zero, finite = self._told(own, mark.condition, narrow)
+                if finite and self._meets_nothing(
+                    mark.condition, zero, met, free, across, fragments.lanes, narrow
+                ):
+                    found |= 1 << self._marks.number(*mark)
+            self._nothing[key] = found
+        return found
+
+    def _meets_nothing(
+        self,
+        condition: Condition,
+        zero: bool,
+        met: Partners,
+        free: list[tuple[bool, bool]],
+        across: LaneMap,
+        lanes: int,
+        narrow: str,
+    ) -> bool:
+        """True if all that a finite element meets makes it add nothing."""
+        there: Condition | None = None
+        is_moved = False
+        for other, (_, is_finite) in zip(met, free, strict=True):
+            if zero and is_finite:
                 continue
-            if zero and told(self._word(instr, 1 - side, other, None), form)[1]:
-                continue
-            there = self._there(condition, across, theirs, fragments.lanes)
-            found = told(self._word(instr, 1 - side, other, there), form)
+            if not is_moved:
+                there = self._there(condition, across, across, lanes)
+                is_moved = True
+            found = self._told(other, there, narrow)
             if not (found[0] or (zero and found[1])):
                 return False
         return True
 
-    def _word(self, instr: Instr, side: int, element: Element, condition: Condition | None) -> Word:
-        value = self._mover.factor_value(instr, side, element)
-        if value is None:
-            return UNKNOWN
-        return self._words.part(value, element.part, element.parts, condition)
+    def _told(
+        self, part: tuple[int | None, int, int], condition: Condition | None, narrow: str
+    ) -> tuple[bool, bool]:
+        """Whether a part of a register is 0, and whether it is finite."""
+        key = part, -1 if condition is None else condition.number, narrow
+        found = self._parts.get(key)
+        if found is None:
+            value, number, parts = part
+            word: Word = UNKNOWN
+            if value is not None:
+                word = self._words.part(value, number, parts, condition)
+            found = self._parts[key] = told(word, FORMATS.get(narrow))
+        return found
 
     def _meeting(
         self,
