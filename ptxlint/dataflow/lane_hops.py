@@ -290,8 +290,6 @@ class LaneHops:
         arms = [self._read(instr, o) for o in instr.operands[1:3]]
         if predicate is None or arms[0] is None or arms[1] is None:
             return None
-        if not (way.moved or self._is_moving(arms[0]) or self._is_moving(arms[1])):
-            return None
         condition = self._words.plain(predicate)
         if not isinstance(condition, tuple) or isinstance(condition, Word):
             return None
@@ -343,7 +341,6 @@ class LaneHops:
                 start=image_of(way.start) ^ start & moves,
                 images=images,
                 shift=shift or way.shift,
-                moved=True,
             )
         ]
 
@@ -459,8 +456,7 @@ class LaneHops:
 
 class _Way(NamedTuple):
     """Where a value is looked for: in the thread `start`, xored with the images of the bits of a
-    reading thread. `bits` is how many the reading register has; `moved` says that a lane was
-    changed on the way."""
+    reading thread. `bits` is how many the reading register has."""
 
     value: int
     reading: _Reading
@@ -468,7 +464,6 @@ class _Way(NamedTuple):
     images: tuple[int, ...]
     bits: int
     shift: Shift | None = None
-    moved: bool = False
 
 
 class _Reading:

@@ -409,8 +409,8 @@ MOVED_ROWS = {
     "ones over rows": ("0f3F800000", CONVERTED, (1, 2), {"refuted"}),
     "ones over a part of the columns": ("0f3F800000", CONVERTED, (8, 16), {"proved"}),
     "ones over all": ("0f3F800000", CONVERTED, (1, 2, 4, 8, 16), {"refuted"}),
-    "zeros that are picked": ("0", PICKED, (8, 16), {"open", "proved"}),
-    "ones that are picked, over rows": ("0f3F800000", PICKED, (8, 16), {"open", "refuted"}),
+    "zeros that are picked": ("0", PICKED, (8, 16), {"proved"}),
+    "ones that are picked, over rows": ("0f3F800000", PICKED, (8, 16), {"refuted"}),
     "zeros of a gathered row": ("0", GATHERED, (1, 2, 4), {"proved"}),
     "ones of a gathered row over columns": ("0f3F800000", GATHERED, (1, 2, 4), {"proved"}),
     "ones of a gathered row over all": (
