@@ -14,9 +14,8 @@ from typing import Final
 from ptxlint.dataflow.movements import Movements
 from ptxlint.dataflow.packing import shifted_left, summed
 from ptxlint.dataflow.padding_marks import Marks
-from ptxlint.dataflow.padding_values import loaded_bits
 from ptxlint.dataflow.reductions import Reductions
-from ptxlint.dataflow.register_words import UNKNOWN, Word
+from ptxlint.dataflow.register_words import UNKNOWN, Word, loaded_bits
 from ptxlint.dataflow.ssa_values import MERGE, PHI, RESULT, Ssa
 from ptxlint.ir.function import Function
 from ptxlint.ir.instruction import Instr

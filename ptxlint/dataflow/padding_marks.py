@@ -29,6 +29,7 @@ from ptxlint.dataflow.lane_hops import LaneHop
 from ptxlint.dataflow.lane_map import LaneMap
 from ptxlint.dataflow.movements import Movements, Route, Way
 from ptxlint.dataflow.reductions import WHOLE, Leaf, Node, Reduction, Reductions
+from ptxlint.dataflow.register_words import loaded_bits
 from ptxlint.dataflow.ssa_values import INSERT, MERGE, Ssa
 from ptxlint.dataflow.uniformity import Uniformity
 from ptxlint.facts import Budget
@@ -709,8 +710,13 @@ class Marks:
         shared = instr.opcode == "ldmatrix" or instr.shape.space == "shared"
         for at, value in enumerate(defs):
             if shared:
-                low = self._loaded(instr, at, 0)
-                self._written(value, (low, self._loaded(instr, at, 1)))
+                low, high = self._loaded(instr, at, 0), self._loaded(instr, at, 1)
+                width = BITS.get(ssa.register[value].type, 32)
+                if loaded_bits(instr, width) < width:
+                    # Zeros, or copies of a sign, lie above what is loaded.
+                    low |= high
+                    high = low if instr.shape.type.startswith("s") else 0
+                self._written(value, (low, high))
             if ssa.kind[value] in (MERGE, INSERT):
                 self._merged(value)
 

@@ -28,11 +28,10 @@ from ptxlint.dataflow.padding_values import (
     half_of,
     is_finite_word,
     join,
-    loaded_bits,
     paired,
 )
 from ptxlint.dataflow.reductions import Reductions
-from ptxlint.dataflow.register_words import extended
+from ptxlint.dataflow.register_words import extended, loaded_bits
 from ptxlint.dataflow.ssa_values import Ssa
 from ptxlint.ir.instruction import Instr
 from ptxlint.ir.types import BITS

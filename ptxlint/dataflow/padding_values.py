@@ -114,11 +114,6 @@ def paired(low: Found, high: Found, bits: int) -> Found:
     return Found(packed(low.word, high.word, bits), touched)
 
 
-def loaded_bits(load: Instr, width: int) -> int:
-    """How many bits a load brings into each of its registers of `width` bits; the rest is made."""
-    return width if load.opcode == "ldmatrix" else min(width, BITS.get(load.shape.type, width))
-
-
 def conjunct_bits(conjunct: Conjunct, uniformity: Uniformity) -> int:
     """The bits of the thread index on which a conjunct may depend."""
     if conjunct.polynomial is not None:
@@ -1317,5 +1312,5 @@ __all__ = [
     "DATA", "F16", "F64", "UNKNOWN", "Data", "Dependences", "Either", "Evaluator", "Found",
     "Hypothesis", "Number", "Session", "Unknown", "Word", "as_float", "computed", "conjunct_bits",
     "half_of", "halves", "is_arithmetic", "is_finite_word", "is_pair", "join",
-    "loaded_bits", "negation", "paired", "varies", "widened_word",
+    "negation", "paired", "varies", "widened_word",
 ]  # fmt: skip

@@ -41,12 +41,11 @@ from ptxlint.dataflow.padding_values import (
     halves,
     is_arithmetic,
     join,
-    loaded_bits,
     negation,
     widened_word,
 )
 from ptxlint.dataflow.reductions import WHOLE, Node, Reductions
-from ptxlint.dataflow.register_words import extended, packed, whole_of
+from ptxlint.dataflow.register_words import extended, loaded_bits, packed, whole_of
 from ptxlint.dataflow.ssa_values import INSERT, MERGE, RESULT, Ssa
 from ptxlint.dataflow.uniformity import Uniformity
 from ptxlint.facts import Budget

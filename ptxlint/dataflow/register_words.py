@@ -15,6 +15,8 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from ptxlint.dataflow import floats
 from ptxlint.dataflow.floats import BF16, E5M2, F32, AbstractFloat, Format
 from ptxlint.dataflow.integer_words import Span, joined
+from ptxlint.ir.instruction import Instr
+from ptxlint.ir.types import BITS
 
 BYTE: Final = 8
 
@@ -51,6 +53,11 @@ _UPPER: Final = {"f32": BF16, "f16": E5M2}
 """By format: the one whose numbers are the upper halves of its own, with zeros below."""
 _MOST: Final = 3
 """So many constants are told apart."""
+
+
+def loaded_bits(load: Instr, width: int) -> int:
+    """How many bits a load brings into each of its registers of `width` bits; the rest is made."""
+    return width if load.opcode == "ldmatrix" else min(width, BITS.get(load.shape.type, width))
 
 
 def is_pair(word: Word) -> bool:
@@ -261,6 +268,6 @@ def widened_word(held: Word, found: Word) -> Word:
 
 __all__ = [
     "DATA", "UNKNOWN", "Data", "Either", "Number", "Unknown", "Word", "as_float", "extended",
-    "halves", "is_finite_word", "is_pair", "join", "lowest", "packed", "parts_of", "whole_of",
-    "widened_word",
+    "halves", "is_finite_word", "is_pair", "join", "loaded_bits", "lowest", "packed", "parts_of",
+    "whole_of", "widened_word",
 ]  # fmt: skip

@@ -92,9 +92,21 @@ def _through_bytes_in_memory(target: str, parts: list[str]) -> list[str]:
     ]
 
 
+def _through_pairs_in_memory(target: str, parts: list[str]) -> list[str]:
+    """Stored byte by byte and loaded by two into registers of 32 bits."""
+    return [
+        "bar.sync 0;",
+        *(f"st.shared.b8 [%place+{at}], {part};" for at, part in enumerate(parts)),
+        "bar.sync 0;",
+        "ld.shared.b16 %t0, [%place];",
+        "ld.shared.b16 %t1, [%place+2];",
+        f"prmt.b32 {target}, %t0, %t1, 0x5410;",
+    ]
+
+
 PACKINGS = [
     _by_prmt, _by_shifts, _by_sums, _by_fields, _by_products, _by_vectors, _through_masks,
-    _through_memory, _through_bytes_in_memory,
+    _through_memory, _through_bytes_in_memory, _through_pairs_in_memory,
 ]  # fmt: skip
 SAME = (0, 1, 2, 3)
 
