@@ -43,7 +43,7 @@ from ptxlint.ir.types import BITS
 
 _LANE: Final = 31
 _MOST_HOPS: Final = 64
-_SUMS: Final = frozenset({"add", "sub", "max", "min", "and", "or", "xor"})
+_SUMS: Final = frozenset({"add", "max", "min", "and", "or", "xor"})
 _WIDENINGS: Final = frozenset({("u32", "u16"), ("b32", "b16"), ("u32", "b16"), ("b32", "u16")})
 _NARROWINGS: Final = frozenset({("u16", "u32"), ("b16", "b32"), ("u16", "b32"), ("b16", "u32")})
 
