@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
 
 from ptxlint.cfg.dominance import DominatorsAnalysis, DominatorTree
 from ptxlint.cfg.loops import Loop
+from ptxlint.dataflow.flag_bits import FlagBits
 from ptxlint.dataflow.loop_bounds import first_round_flag
 from ptxlint.dataflow.polynomial import INFINITY, Polynomial
 from ptxlint.dataflow.ssa import SsaAnalysis
@@ -70,6 +71,7 @@ class Guards:
         self._predicates: dict[tuple[int, bool], Conjunction | None] = {}
         self._blocks: dict[int, Conjunction | None] = {}
         self._nested = 0
+        self._flags = FlagBits(self.ssa)
 
     def of_predicate(self, value: int, holds: bool = True) -> Conjunction | None:
         """What is known when the predicate is true (or false); None if it never is."""
@@ -295,6 +297,14 @@ class Guards:
         if self.ssa.kind[value] != RESULT:
             return _UNKNOWN
         source = self._instrs[self.ssa.instr[value]]
+        if source.opcode == "and" and fold(operands[2]) == 0:
+            flag = self._flags.tested(value)
+            if flag is None:
+                return _UNKNOWN
+            wanted = holds == (relation == "ne")
+            if isinstance(flag, bool):
+                return ALWAYS if flag == wanted else None
+            return self._predicate(flag[0], flag[1] == wanted, _DEPTH // 2)
         if source.opcode != "selp" or not isinstance(source.operands[3], Register):
             return _UNKNOWN
         arms = (fold(source.operands[1]), fold(source.operands[2]))

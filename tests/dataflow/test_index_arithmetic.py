@@ -205,3 +205,43 @@ def test_a_guard_worked_out_for_the_next_round_is_that_of_each() -> None:
     )
     assert own(loop.format(first=0)) == {"n - 32*K1 - 1 >= 0"}
     assert own(loop.format(first=32)).pop().startswith("predicate")
+
+
+PACKED = """setp.lt.s32 %p2, %r1, %r4;
+setp.lt.s32 %p3, %r0, %r4;
+selp.b32 %r5, 1, 0, %p2;
+selp.b32 %r6, -1, 0, %p3;
+shl.b32 %r7, %r6, 1;
+and.b32 %r8, %r7, 2;
+and.b32 %r9, %r5, 1;
+or.b32 %r10, %r9, %r8;
+shl.b32 %r11, %r10, 4;
+or.b32 %r12, %r11, {other};
+"""
+
+
+@pytest.mark.parametrize(
+    ("test", "expected"),
+    [
+        ("and.b32 %r13, %r12, 16;\nsetp.ne.s32 %p1, %r13, 0;\n", {"-ctaid.x + n - 1 >= 0"}),
+        ("and.b32 %r13, %r12, 16;\nsetp.eq.s32 %p1, %r13, 0;\n", {"ctaid.x - n >= 0"}),
+        ("shr.u32 %r14, %r12, 4;\nand.b32 %r13, %r14, 1;\nsetp.ne.s32 %p1, %r13, 0;\n",
+         {"-ctaid.x + n - 1 >= 0"}),
+        ("shr.u32 %r14, %r12, 5;\nand.b32 %r13, %r14, 1;\nsetp.ne.s32 %p1, %r13, 0;\n",
+         {"-tid.x[0] - 2*tid.x[1] - 4*tid.x[2] - 8*tid.x[3] - 16*tid.x[4] + n - 1 >= 0"}),
+        ("and.b32 %r13, %r12, 4;\nsetp.eq.s32 %p1, %r13, 0;\n", {"never"}),
+        ("and.b32 %r13, %r12, 8;\nsetp.eq.s32 %p1, %r13, 0;\n", set()),
+    ],
+)  # fmt: skip
+def test_a_bit_of_packed_predicates_is_one_of_them(test: str, expected: set[str]) -> None:
+    module = parse(HEAD + PACKED.format(other="4") + test + LOAD + "\nret;\n}\n", "k.ptx")
+    facts = Facts(module, module.functions[0])
+    load = [i for i in module.functions[0].instrs if i.opcode == "ld"][-1]
+    found = facts.get(GuardsAnalysis).own(load)
+    assert ({"never"} if found is None else {str(c) for c in found}) == expected
+
+
+def test_a_bit_that_something_else_may_set_is_not_known() -> None:
+    test = "and.b32 %r13, %r12, 16;\nsetp.ne.s32 %p1, %r13, 0;\n"
+    (found,) = own(PACKED.format(other="%r20") + test + LOAD)
+    assert "n - 1" not in found
