@@ -173,8 +173,9 @@ def _undisputed(forms: list[Form], accesses: Accesses) -> Iterator[Verdict]:
     places = {_place(form.access) for form in forms}
     if len(places) < 2:
         return
-    if accesses.unknown or accesses.symbolic.exhausted:
-        yield Verdict("open", "some addresses are not understood", first.instr)
+    missing = accesses.missing()
+    if missing is not None:
+        yield Verdict("open", missing[0], first.instr)
     elif len({form.scales for form in forms}) > 1:
         yield Verdict("open", f"{first.base} is reached with other strides elsewhere", first.instr)
     else:

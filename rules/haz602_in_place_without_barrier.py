@@ -227,8 +227,9 @@ class _Hazards:
                     yield hit
                     yield Verdict("refuted", "warps read and write the same elements", hit.at)
                     return
-        if self._accesses.unknown:
-            reason = reason or "some addresses are not understood"
+        missing = self._accesses.missing()
+        if missing is not None:
+            reason = reason or missing[0]
         if reason:
             yield Verdict("open", reason, first)
         else:

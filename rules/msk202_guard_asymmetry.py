@@ -222,11 +222,9 @@ def _verdict(bare: list[Access], unclear: Access | None, accesses: Accesses) -> 
         return Verdict("refuted", "an access lacks the guard of its sibling", bare[0].instr)
     if unclear is not None:
         return Verdict("open", "an access may go by an index that others bound", unclear.instr)
-    if accesses.unknown:
-        missing = f"{len(accesses.unknown)} accesses have an address that is not understood"
-        return Verdict("open", missing, accesses.unknown[0])
-    if accesses.symbolic.exhausted:
-        return Verdict("open", "the kernel is too large for the work allowed")
+    missing = accesses.missing()
+    if missing is not None:
+        return Verdict("open", *missing)
     return Verdict("proved", "accesses on one tiled index carry the same bound")
 
 

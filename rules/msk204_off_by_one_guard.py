@@ -117,11 +117,9 @@ def _undisputed(past: list[Access], unmatched: list[Access], accesses: Accesses)
         return Verdict("open", "a guard lets the extent itself in", past[0].instr)
     if unmatched:
         return Verdict("open", "a guard compares something else", unmatched[0].instr)
-    if accesses.unknown:
-        missing = f"{len(accesses.unknown)} accesses have an address that is not understood"
-        return Verdict("open", missing, accesses.unknown[0])
-    if accesses.symbolic.exhausted:
-        return Verdict("open", "the kernel is too large for the work allowed")
+    missing = accesses.missing()
+    if missing is not None:
+        return Verdict("open", *missing)
     return Verdict("proved", "every guarded index stays below its extent")
 
 

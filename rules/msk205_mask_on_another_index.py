@@ -331,6 +331,7 @@ def _verdict(wrong: list[Access], partial: list[Partial], accesses: Accesses) ->
             "a mask bounds lanes only: right if each program owns a row of its own",
             partial[0].access.instr,
         )
-    if accesses.unknown or accesses.symbolic.exhausted:
-        return Verdict("open", "some addresses are not understood")
+    missing = accesses.missing()
+    if missing is not None:
+        return Verdict("open", *missing)
     return Verdict("proved", "no mask leaves out a part of the index in its address")

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any, ClassVar, Final, NamedTuple
 
 from ptxlint.dataflow.guards import Conjunct, Conjunction, Guards, GuardsAnalysis, both
+from ptxlint.dataflow.obstacles import Obstacles
 from ptxlint.dataflow.polynomial import LANES, Atom, Monomial, Polynomial, remembered
 from ptxlint.dataflow.symbolic import Symbolic, SymbolicAnalysis
 from ptxlint.facts import Analysis, Facts
@@ -100,7 +101,11 @@ class Accesses:
         self._left: list[tuple[Instr, Operand, str, int]] = []
         """The shared accesses that were not looked into yet."""
         self.unknown: list[Instr] = []
-        """Global accesses whose address is no polynomial, or whose base cannot be told."""
+        """Accesses by generic addresses, and global ones whose address is no polynomial, or whose
+        base cannot be told."""
+        self._facts = facts
+        self._is_searched = False
+        self._missing: tuple[str, Instr | None] | None = None
         self._confined: dict[Polynomial, list[Confined]] = {}
         self._splits: dict[tuple[Polynomial, str], tuple[str, Polynomial]] = {}
         self._bases: dict[tuple[int, str], tuple[str, Polynomial, int]] = {}
@@ -133,6 +138,8 @@ class Accesses:
             self._add(instr, address, kind, width, space)
         elif space == "shared":
             self._left.append((instr, address, kind, width))
+        elif not space and self.guards.own(instr) is not None:
+            self.unknown.append(instr)
 
     def _add(self, instr: Instr, address: Operand, kind: str, width: int, space: str) -> None:
         found = self._located(instr, address, space)
@@ -153,6 +160,37 @@ class Accesses:
             instr, space, base, offset, form, width, kind, own, path, self._both[key]
         )  # fmt: skip
         (self.in_global if space == "global" else self._in_shared).append(access)
+
+    def missing(self) -> tuple[str, Instr | None] | None:
+        """Why some accesses may not be known, and where; None if all are."""
+        if not self._is_searched:
+            self._is_searched = True
+            self._missing = self._find_missing()
+        return self._missing
+
+    def _find_missing(self) -> tuple[str, Instr | None] | None:
+        if self.unknown:
+            first = self.unknown[0]
+            if not first.shape.space:
+                return "what a generic address points to is not known", first
+            count = len(self.unknown)
+            many = f"{count} addresses are" if count > 1 else "an address is"
+            return f"{many} not understood", first
+        if self.symbolic.exhausted:
+            return "the kernel is too large for the work allowed", None
+        hidden = next((i for i in self._facts.function.instrs if self._hides(i)), None)
+        return None if hidden is None else (Obstacles(self._facts).at(hidden), hidden)
+
+    def _hides(self, instr: Instr) -> bool:
+        """True for what may access memory in a way that is not known, and comes back from it."""
+        row = instr.shape.row
+        if not row.is_call and (
+            row.known or not any(isinstance(o, Address) for o in instr.operands)
+        ):
+            return False
+        cfg = self.guards.ssa.cfg
+        ends = cfg.blocks[cfg.block_of[instr.index]].leave
+        return cfg.is_reachable(instr) and ends not in ("noreturn", "abort")
 
     @property
     def distinct(self) -> list[Access]:

@@ -22,6 +22,19 @@ _STEPS: Final = 2_000
 """How many values behind one are looked at for a reason."""
 
 
+def in_the_way_of_load(instr: Instr) -> str:
+    """Why it is not known what a load leaves in its register; "" if it is known.
+
+    A volatile one may read what nothing in the kernel wrote, at a time that nothing tells; a
+    generic address may point to any memory.
+    """
+    if instr.opcode not in ("ld", "ldu"):
+        return ""
+    if "volatile" in instr.shape.modifiers:
+        return "what a volatile load leaves is not followed"
+    return "" if instr.shape.space else "what a load by a generic address leaves is not followed"
+
+
 class Obstacles:
     """Reasons for which one function's values are not followed."""
 
@@ -46,7 +59,7 @@ class Obstacles:
             return self._call(self._next_call(instr))
         if shape.space == "param" and shape.opcode == "ld" and not self._is_parameter(instr):
             return "the result of a call is not followed"
-        return ""
+        return in_the_way_of_load(instr)
 
     def behind(self, values: Iterable[int]) -> str:
         """The first reason on the way back from values; "" if there is none."""
@@ -131,4 +144,4 @@ def _called(function: Function) -> set[str]:
     }
 
 
-__all__ = ["NO_BLOCK_SIZE", "Obstacles"]
+__all__ = ["NO_BLOCK_SIZE", "Obstacles", "in_the_way_of_load"]

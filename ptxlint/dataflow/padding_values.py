@@ -30,6 +30,7 @@ from ptxlint.dataflow.guards import Conjunct, Conjunction, Guards, implies
 from ptxlint.dataflow.integer_words import Span, bounds
 from ptxlint.dataflow.joins import Joins
 from ptxlint.dataflow.lane_bits import LANE, WARP_BITS
+from ptxlint.dataflow.obstacles import in_the_way_of_load
 from ptxlint.dataflow.packing import bits_of, integer
 from ptxlint.dataflow.polynomial import Polynomial
 from ptxlint.dataflow.reductions import WHOLE, Node, Reductions, narrow_type
@@ -663,7 +664,7 @@ class Evaluator:
                 return self._header(value, uniform)
             return self._entered(value)
         if kind == MERGE:
-            return self._merged(ssa.operands[value])
+            return self._merged(value)
         if kind != RESULT:
             return Found(UNKNOWN, _NOWHERE)
         instr = self._instrs[ssa.instr[value]]
@@ -791,14 +792,19 @@ class Evaluator:
             touched |= other.touched
         return Found(word, touched)
 
-    def _merged(self, operands: tuple[int, ...]) -> Found:
-        predicate, if_true, if_false = operands
+    def _merged(self, merge: int) -> Found:
+        predicate, if_true, if_false = self.ssa.operands[merge]
         truth, by_false = self._outcome(predicate)
         memo, resolve = self._memo, self.ssa.resolve
+        is_left = in_the_way_of_load(self._instrs[self.ssa.instr[merge]])
         if truth is None:
             both = self._joined([memo[resolve(if_true)], memo[resolve(if_false)]])
+            both = Found(UNKNOWN, both.touched) if is_left else both
             return Found(both.word, _EVERYWHERE) if by_false else both
-        found = memo[resolve(if_true if truth else if_false)]
+        chosen = if_true if truth else if_false
+        found = memo[resolve(chosen)]
+        if is_left and chosen == self.ssa.old(merge):
+            found = Found(UNKNOWN, found.touched)
         return Found(found.word, _EVERYWHERE if by_false else found.touched)
 
     def _statistic(self, value: int) -> Word:

@@ -22,6 +22,7 @@ from ptxlint.dataflow.joins import Joins
 from ptxlint.dataflow.lane_hops import LaneHop
 from ptxlint.dataflow.lane_map import LaneMap
 from ptxlint.dataflow.movements import Movements, Way
+from ptxlint.dataflow.obstacles import in_the_way_of_load
 from ptxlint.dataflow.padding_marks import CONTRACTIONS, Marks
 from ptxlint.dataflow.padding_values import (
     DATA,
@@ -58,6 +59,8 @@ FACTORS: Final = {"f16": F16, "bf16": BF16, "tf32": F32, "f32": F32, "f64": F64,
 _ROUNDS: Final = 5
 """So often what a loop carries is joined before it is widened, and again before it is given up."""
 _PASSES: Final = 16
+_NO_VALUE: Final = -1
+"""In place of a value that is not followed."""
 _ANYTHING: Final = {name: Number(form, floats.anything(form)) for name, form in FACTORS.items()}
 
 
@@ -400,6 +403,9 @@ class Words:
             return
         predicate, if_true, if_false = ssa.operands[value]
         a, b = ssa.resolve(if_true), ssa.resolve(if_false)
+        if in_the_way_of_load(self._instrs[ssa.instr[value]]):
+            # What is not loaded is as little known as where it was loaded from.
+            a, b = (a, _NO_VALUE) if if_false == ssa.old(value) else (_NO_VALUE, b)
         free = self._chosen(self.truth(predicate, None), a, b, None)
         if free is None:
             return
@@ -411,9 +417,10 @@ class Words:
     def _chosen(
         self, truth: bool | None, if_true: int, if_false: int, condition: Condition | None
     ) -> Word | None:
-        if truth is not None:
-            return self._lookup(if_true if truth else if_false, condition)
-        return _join_all([self._lookup(if_true, condition), self._lookup(if_false, condition)])
+        arms = (if_true, if_false) if truth is None else (if_true if truth else if_false,)
+        if _NO_VALUE in arms:
+            return UNKNOWN
+        return _join_all([self._lookup(arm, condition) for arm in arms])
 
     def _result(self, instr: Instr, at: int, value: int) -> None:
         """What an instruction writes to a register."""

@@ -131,10 +131,27 @@ ld.param.b32 %r41, [result];
 }"""
 CASES = {
     "nothing in the way": Case(),
-    "volatile load": Case(load="@%p1 ld.volatile.global.b32 {%r10}, [%rd3];"),
-    "generic load": Case(load="@%p1 ld.b32 {%r10}, [%rd3];"),
+    "volatile load": Case(
+        "what a volatile load leaves is not followed",
+        load="@%p1 ld.volatile.global.b32 {%r10}, [%rd3];",
+    ),
+    "volatile generic load": Case(
+        "what a volatile load leaves is not followed", load="@%p1 ld.volatile.b32 {%r10}, [%rd3];"
+    ),
+    "generic load": Case(
+        "what a load by a generic address leaves is not followed",
+        load="@%p1 ld.b32 {%r10}, [%rd3];",
+    ),
     "generic address from cvta": Case(
-        before="cvta.global.u64 %rd3, %rd3;", load="@%p1 ld.b32 {%r10}, [%rd3];"
+        "what a load by a generic address leaves is not followed",
+        before="cvta.global.u64 %rd3, %rd3;",
+        load="@%p1 ld.b32 {%r10}, [%rd3];",
+    ),
+    "generic load by several steps": Case(
+        "what a load by a generic address leaves is not followed",
+        load="@%p1 ld.b32 {%r10}, [%rd3];",
+        between="add.f32 %r41, %r10, %r10;",
+        value="%r41",
     ),
     "no reqntid": Case("no `.reqntid`", threads=""),
     "maxntid only": Case(threads=".maxntid 32"),
@@ -209,6 +226,30 @@ def test_softmax(name: str, kind: str) -> None:
         assert found.status == ("refuted" if kind == "wrong" else "proved")
 
 
+UNSURE = {
+    "volatile": "@%p1 ld.volatile.global.b32 {%r10}, [%rd3];",
+    "generic": "@%p1 ld.b32 {%r10}, [%rd3];",
+}
+
+
+@pytest.mark.parametrize("kind", FILLS)
+@pytest.mark.parametrize("load", UNSURE)
+def test_a_verdict_that_does_not_rest_on_the_fill_stands(load: str, kind: str) -> None:
+    """Masked again, it does not matter what the load left."""
+    again = "selp.b32 %r41, %r10, 0fFF800000, %p1;"
+    case = Case(load=UNSURE[load], between=again, value="%r41")
+    assert verdict(softmax(case, FILLS[kind])).status == "proved"
+
+
+@pytest.mark.parametrize("load", UNSURE)
+def test_a_load_beside_leaves_other_verdicts_alone(load: str) -> None:
+    """A second load, whose value goes to memory by itself."""
+    beside = UNSURE[load].replace("%r10", "%r41") + "\n@%p1 st.global.b32 [%rd5+4096], %r41;"
+    for kind, wanted in (("wrong", "refuted"), ("right", "proved")):
+        case = Case(before="mov.b32 %r41, 0;", between=beside)
+        assert verdict(softmax(case, FILLS[kind])).status == wanted
+
+
 def test_an_index_that_is_not_followed_refutes_nothing() -> None:
     """The mask never holds, as the count is at least n: no lane is valid, so none is wrong."""
     found = verdict(softmax(Case(before=COUNTED["in the index"]), FILLS["wrong"]))
@@ -272,3 +313,80 @@ def test_other_writes_between_warps(name: str, place: str, kind: str) -> None:
     found = [o.status for o in report.obligations if o.rule == "MSK201"]
     assert found
     assert OTHER[kind] not in found
+
+
+MAP = """
+.version 8.0
+.target sm_80
+.address_size 64
+.extern .func (.param .b32 r) elsewhere(.param .b32 a);
+.func twice(.reg .b32 a) {{ ret; }}
+.visible .entry k(.param .u64 .ptr .global .align 16 in_ptr,
+    .param .u64 .ptr .global .align 16 out_ptr, .param .u32 n)
+.reqntid 128
+{{
+.reg .pred %p<9>; .reg .b32 %r<60>; .reg .b64 %rd<20>;
+ld.param.b64 %rd1, [in_ptr];
+ld.param.b64 %rd2, [out_ptr];
+ld.param.b32 %r1, [n];
+mov.u32 %r2, %tid.x;
+mov.u32 %r3, %ctaid.x;
+shl.b32 %r4, %r3, 7;
+add.s32 %r5, %r4, %r2;
+setp.lt.s32 %p1, %r5, %r1;
+mul.wide.s32 %rd4, %r5, 4;
+add.s64 %rd3, %rd1, %rd4;
+add.s64 %rd5, %rd2, %rd4;
+@%p1 ld.global.b32 %r10, [%rd3];
+{0}
+@%p1 st.global.b32 [%rd5], %r10;
+@%p1 ld.global.b32 %r11, [%rd5];
+ret;
+}}
+"""
+HIDDEN = {
+    "a generic store": ("st.b32 [%rd5], %r10;", "what a generic address points to is not known"),
+    "a generic volatile load": (
+        "ld.volatile.b32 %r12, [%rd5];", "what a generic address points to is not known",
+    ),
+    "a call": ("call twice, (%r10);", "the call of `twice` is not followed"),
+    "an indirect call": (
+        "mov.u64 %rd9, twice;\nproto: .callprototype _ (.reg .b32 _);\ncall %rd9, (%r10), proto;",
+        "a call through a register is not followed",
+    ),
+    "an unknown opcode on memory": ("frob.b32 [%rd5], %r10;", "what `frob.b32` does is not known"),
+}  # fmt: skip
+PLAIN = {
+    "nothing": "",
+    "a volatile load": "@%p1 ld.volatile.global.b32 %r12, [%rd3];",
+    "an unknown opcode on registers": "frob.b32 %r12, %r10;",
+    "a call that never returns": "call bang;",
+}
+GUARDS = ("MSK202", "MSK203", "MSK204", "MSK205")
+
+
+def guard_verdicts(body: str) -> dict[str, Obligation]:
+    text = MAP.format(body)
+    if "bang" in body:
+        text = text.replace(".visible", ".func bang() .noreturn { trap; }\n.visible")
+        text = text.replace(body, f"setp.eq.s32 %p2, %r1, 0;\n@!%p2 bra ON;\n{body}\nON:")
+    report = check(SourceText(text, "map.ptx"), select="ALL")
+    assert [f.message for f in report.findings if f.rule == "INTERNAL"] == []
+    return {o.rule: o for o in report.obligations if o.rule in GUARDS}
+
+
+@pytest.mark.parametrize("name", HIDDEN)
+def test_guards_beside_accesses_that_are_not_known(name: str) -> None:
+    """No guard is proved to be what all accesses have where some access is hidden."""
+    body, reason = HIDDEN[name]
+    found = guard_verdicts(body)
+    assert "proved" not in {o.status for o in found.values()}
+    for rule in ("MSK202", "MSK204", "MSK205"):
+        assert found[rule].status == "open"
+        assert reason in found[rule].reason
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_guards_beside_what_hides_no_access(name: str) -> None:
+    found = guard_verdicts(PLAIN[name])
+    assert {rule: o.status for rule, o in found.items()} == dict.fromkeys(GUARDS, "proved")
