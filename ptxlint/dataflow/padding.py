@@ -152,7 +152,7 @@ class Padding:
         """The loads of which something is not proved."""
         self._shared_is_finite = False
         self._session = Session()
-        self._bounds: dict[int, tuple[AbstractFloat, ...]] = {}
+        self._bounds: dict[tuple[int, bool], tuple[AbstractFloat, ...]] = {}
         reductions = self.reductions
         calls = any(i.shape.row.is_call for i in facts.function.instrs)
         if reductions.all or reductions.contractions or reductions.exchanges or calls:
@@ -309,8 +309,10 @@ class Padding:
             by_condition.setdefault(mark.condition.number, []).append(mark.load)
         for number, loads in by_condition.items():
             condition = self._conditions.all[number]
-            pair = self._pair(reduction, leaf, condition, self._known(condition, loads))
+            pair = self._pair(reduction, leaf, condition, loads)
             if pair is not None:
+                if pair.status != PROVED:
+                    self._undecided.update(loads)
                 for load in loads:
                     yield pair, load
 
@@ -373,6 +375,9 @@ class Padding:
             word = self._integer(self._evaluator(None, ALWAYS), reduction, leaf).word
             kind = self._kind(reduction, leaf)
             return bool(integer_words.neutral(reduction.operator, kind, word, []))
+        form = FORMATS[reduction.type.removesuffix("x2")]
+        if self._neutral(reduction, self._held(reduction, leaf, form, None), False):
+            return True
         found = self._leaf(self._evaluator(None, ALWAYS), reduction, leaf)
         return found is not None and bool(self._neutral(reduction, found.number))
 
@@ -510,14 +515,15 @@ class Padding:
         reduction: Reduction,
         leaf: Leaf,
         condition: Condition,
-        known: Conjunction,
+        loads: list[int],
     ) -> Pair | None:
         site = self._loads[0][0]
         conjunct = condition.conjunct
         form = FORMATS.get(reduction.type.removesuffix("x2"))
+        held: AbstractFloat | None = None
         if form is not None:
             held = self._held(reduction, leaf, form, condition)
-            neutral = self._neutral(reduction, held)
+            neutral = self._neutral(reduction, held, False)
             if neutral:
                 shown = conjunct or min(site.guard, key=repr)
                 return Pair(site, shown, reduction, held, PROVED, neutral, leaf)
@@ -526,6 +532,17 @@ class Padding:
             if self._is_neutral_anyway(reduction, leaf):
                 return None
             return Pair(site, conjunct, reduction, None, OPEN, condition.lost, leaf)
+        axis = self._axis(reduction, leaf, condition)
+        if axis == _SAME:
+            reason = "the padding lies along an axis that is not combined"
+            return Pair(site, conjunct, reduction, held, PROVED, reason, leaf)
+        if held is not None and self._undecided.issuperset(loads):
+            # Nothing that could only be proved is evaluated for loads that are open already.
+            doubt = self._doubt(reduction, condition, axis)
+            if doubt:
+                reason = f"{_what(reduction, held)}; {doubt}"
+                return Pair(site, conjunct, reduction, held, OPEN, reason, leaf)
+        known = self._known(condition, loads)
         evaluator = self._evaluator(condition, known)
         if reduction.type not in FORMATS and reduction.type.removesuffix("x2") not in FORMATS:
             return self._integers(evaluator, reduction, leaf, condition, site)
@@ -567,9 +584,6 @@ class Padding:
             if reason:
                 return Pair(site, c, reduction, None, PROVED, reason, leaf)
         axis = self._axis(reduction, leaf, condition)
-        if axis == _SAME:
-            reason = "the padding lies along an axis that is not combined"
-            return Pair(site, c, reduction, None, PROVED, reason, leaf)
         reason = f"padding lanes may change the {operator} of integers"
         if axis == _DIFFERENT and comes.certain and not reduction.partial and _can_be_false(c):
             valid = self._evaluator(None, self._all_known())
@@ -603,8 +617,13 @@ class Padding:
             for leaf in reduction.leaves
         ]
 
-    def _neutral(self, reduction: Reduction, value: AbstractFloat) -> str:
-        """Why the value does not change the result, "" if it may."""
+    def _neutral(
+        self, reduction: Reduction, value: AbstractFloat, is_evaluated: bool = True
+    ) -> str:
+        """Why the value does not change the result, "" if it may.
+
+        What else is combined is evaluated, or taken from the words that are known.
+        """
         operator = reduction.operator
         if operator == "add" and value.is_zero:
             return "padding lanes hold 0 when they reach `sum`"
@@ -615,32 +634,44 @@ class Padding:
             infinite = value.is_negative_infinity if sign > 0 else value.is_positive_infinity
             if infinite:
                 return f"padding lanes hold {'-' if sign > 0 else ''}inf when they reach `{name}`"
-            if not value.nan and self._is_beyond_all(reduction, value, sign):
+            if not value.nan and (
+                self._is_beyond_all(reduction, value, sign, False)
+                or (is_evaluated and self._is_beyond_all(reduction, value, sign, True))
+            ):
                 return f"no lane of `{name}` can be {'below' if sign > 0 else 'above'} the padding"
         return ""
 
-    def _is_beyond_all(self, reduction: Reduction, value: AbstractFloat, sign: float) -> bool:
+    def _is_beyond_all(
+        self, reduction: Reduction, value: AbstractFloat, sign: float, is_evaluated: bool
+    ) -> bool:
         """True if every leaf is at least (for a minimum at most) the padding value."""
-        if reduction.partial:
+        if reduction.partial or reduction.chosen:
+            # Where the padding ties, its index may be the one that is chosen.
             return False
-        key = id(reduction)
-        if key not in self._bounds:
-            evaluator = self._evaluator(None, ALWAYS)
-            out = []
-            for leaf in reduction.leaves:
-                found = self._leaf(evaluator, reduction, leaf)
-                if found is not None:
-                    out.append(found.number)
-            self._bounds[key] = tuple(out)
-        bounds = self._bounds[key]
+        bounds = self._bounds_of(reduction, is_evaluated)
         if any(b.nan for b in bounds):
-            return False
-        if reduction.chosen:
-            # Where the padding ties its index may be the one that is chosen.
             return False
         if sign > 0:
             return all(b.low >= value.high for b in bounds)
         return all(b.high <= value.low for b in bounds)
+
+    def _bounds_of(self, reduction: Reduction, is_evaluated: bool) -> tuple[AbstractFloat, ...]:
+        """What all leaves of a reduction of floats may hold."""
+        key = id(reduction), is_evaluated
+        found = self._bounds.get(key)
+        if found is None:
+            form = FORMATS.get(reduction.type.removesuffix("x2"))
+            leaves = reduction.leaves
+            if form is None:
+                found = ()
+            elif is_evaluated:
+                evaluator = self._evaluator(None, ALWAYS)
+                values = [self._leaf(evaluator, reduction, leaf) for leaf in leaves]
+                found = tuple([value.number for value in values if value is not None])
+            else:
+                found = tuple([self._held(reduction, leaf, form, None) for leaf in leaves])
+            self._bounds[key] = found
+        return found
 
     def _not_neutral(
         self,
@@ -652,19 +683,10 @@ class Padding:
         comes: bool | None,
     ) -> tuple[str, str]:
         """The verdict where the padding is not known to be neutral."""
-        what = f"padding lanes may hold {_short(value)} when they reach `{_name(reduction)}`"
-        axis = self._axis(reduction, leaf, condition)
-        if axis == _SAME:
-            return PROVED, "the padding lies along an axis that is not combined"
-        if axis == _UNCLEAR:
-            return OPEN, f"{what}; whether these lanes are combined with others is not known"
-        assert condition.conjunct is not None
-        if not _can_be_false(condition.conjunct):
-            return OPEN, f"{what}; whether a launch has such lanes is not known"
-        if not self._reach.reaches_memory(reduction):
-            return OPEN, f"{what}; the result shifts an exponent or does not reach memory"
-        if reduction.partial:
-            return OPEN, f"{what}; which lanes of the scan take them in is not known"
+        what = _what(reduction, value)
+        doubt = self._doubt(reduction, condition, self._axis(reduction, leaf, condition))
+        if doubt:
+            return OPEN, f"{what}; {doubt}"
         if comes is None:
             return OPEN, f"{what}; whether control comes that way is not known"
         for sample in range(len(_SAMPLES)):
@@ -672,6 +694,19 @@ class Padding:
             if shown is not None:
                 return REFUTED, f"padding lanes hold {shown} when they reach `{_name(reduction)}`"
         return OPEN, what
+
+    def _doubt(self, reduction: Reduction, condition: Condition, axis: str) -> str:
+        """Why padding that is not neutral is not refuted; "" if it may be."""
+        assert condition.conjunct is not None
+        if axis == _UNCLEAR:
+            return "whether these lanes are combined with others is not known"
+        if not _can_be_false(condition.conjunct):
+            return "whether a launch has such lanes is not known"
+        if not self._reach.reaches_memory(reduction):
+            return "the result shifts an exponent or does not reach memory"
+        if reduction.partial:
+            return "which lanes of the scan take them in is not known"
+        return ""
 
     def _axis(self, reduction: Reduction, leaf: Leaf, condition: Condition) -> str:
         """Whether a condition tells apart what a reduction combines."""
@@ -813,6 +848,11 @@ def _is_copy(instr: Instr) -> bool:
 
 def _name(reduction: Reduction) -> str:
     return {"add": "sum", "mul": "product"}.get(reduction.operator, reduction.operator)
+
+
+def _what(reduction: Reduction, value: AbstractFloat) -> str:
+    """What padding may do to a reduction."""
+    return f"padding lanes may hold {_short(value)} when they reach `{_name(reduction)}`"
 
 
 def _short(value: AbstractFloat) -> str:
