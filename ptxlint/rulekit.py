@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 if TYPE_CHECKING:
     from ptxlint.facts import Analysis, Facts
@@ -38,6 +38,28 @@ class Sample(NamedTuple):
     title: str
     code: str
     metadata: dict[str, int] = {}  # noqa: RUF012
+
+
+TILE_START: Final = """
+            .reg .pred %p<4>;
+            .reg .b32 %r<10>;
+            .reg .b64 %rd<6>;
+            ld.param.u64 %rd1, [in_ptr];
+            ld.param.u64 %rd2, [out_ptr];
+            ld.param.b32 %r1, [n_elements];
+            mov.u32 %r2, %ctaid.x;
+            shl.b32 %r3, %r2, 7;
+            mov.u32 %r4, %tid.x;
+            and.b32 %r4, %r4, 127;
+            or.b32 %r5, %r3, %r4;
+            setp.lt.s32 %p1, %r5, %r1;
+            mul.wide.s32 %rd3, %r5, 4;
+            add.s64 %rd4, %rd1, %rd3;
+            add.s64 %rd5, %rd2, %rd3;
+"""
+"""How the body of a sample may start: tiles of 128 elements. `%r5` is the index of a lane `%r4`'s
+element, which is one of the n in `%r1` if `%p1`; `%rd4` and `%rd5` are its addresses, `%rd3` their
+distance in bytes from the pointers `%rd1` and `%rd2`. `%p3`, `%r9` are the last registers."""
 
 
 class Note(NamedTuple):

@@ -22,7 +22,7 @@ from ptxlint.dataflow.polynomial import Polynomial
 from ptxlint.facts import Facts
 from ptxlint.ir.function import Function
 from ptxlint.ir.types import BITS
-from ptxlint.rulekit import Hit, Note, Rule, Sample, Verdict
+from ptxlint.rulekit import TILE_START, Hit, Note, Rule, Sample, Verdict
 
 _DOES: Final = {"load": "reads", "copy": "reads", "store": "writes", "atomic": "updates"}
 _HOW: Final = {
@@ -69,47 +69,22 @@ class GuardAsymmetry(Rule):
     bad = (
         Sample(
             "a bare load beside a masked store",
-            """
-            .reg .pred %p<2>;
-            .reg .b32 %r<6>;
-            .reg .b64 %rd<5>;
-            ld.param.u64 %rd1, [in_ptr];
-            ld.param.u64 %rd2, [out_ptr];
-            ld.param.b32 %r1, [n_elements];
-            mov.u32 %r2, %ctaid.x;
-            shl.b32 %r3, %r2, 7;
-            mov.u32 %r4, %tid.x;
-            and.b32 %r4, %r4, 127;
-            or.b32 %r5, %r3, %r4;
-            setp.lt.s32 %p1, %r5, %r1;
-            mul.wide.s32 %rd3, %r5, 4;
-            add.s64 %rd1, %rd1, %rd3;
-            add.s64 %rd2, %rd2, %rd3;
-            ld.global.b32 %r2, [%rd1]; //~ MSK202
-            @%p1 st.global.b32 [%rd2], %r2;
+            TILE_START
+            + """
+            ld.global.b32 %r6, [%rd4]; //~ MSK202
+            @%p1 st.global.b32 [%rd5], %r6;
             ret;
             """,
         ),
         Sample(
             "a wrapped load beside a bare store",
-            """
-            .reg .b32 %r<8>;
-            .reg .b64 %rd<5>;
-            ld.param.u64 %rd1, [in_ptr];
-            ld.param.u64 %rd2, [out_ptr];
-            ld.param.b32 %r1, [n_elements];
-            mov.u32 %r2, %ctaid.x;
-            shl.b32 %r3, %r2, 7;
-            mov.u32 %r4, %tid.x;
-            and.b32 %r4, %r4, 127;
-            or.b32 %r5, %r3, %r4;
+            TILE_START
+            + """
             rem.s32 %r6, %r5, %r1;
             mul.wide.s32 %rd3, %r6, 4;
             add.s64 %rd1, %rd1, %rd3;
             ld.global.b32 %r7, [%rd1];
-            mul.wide.s32 %rd4, %r5, 4;
-            add.s64 %rd2, %rd2, %rd4;
-            st.global.b32 [%rd2], %r7; //~ MSK202
+            st.global.b32 [%rd5], %r7; //~ MSK202
             ret;
             """,
         ),
@@ -117,76 +92,40 @@ class GuardAsymmetry(Rule):
     good = (
         Sample(
             "both masked",
-            """
-            .reg .pred %p<2>;
-            .reg .b32 %r<6>;
-            .reg .b64 %rd<5>;
-            ld.param.u64 %rd1, [in_ptr];
-            ld.param.u64 %rd2, [out_ptr];
-            ld.param.b32 %r1, [n_elements];
-            mov.u32 %r2, %ctaid.x;
-            shl.b32 %r3, %r2, 7;
-            mov.u32 %r4, %tid.x;
-            and.b32 %r4, %r4, 127;
-            or.b32 %r5, %r3, %r4;
-            setp.lt.s32 %p1, %r5, %r1;
-            mul.wide.s32 %rd3, %r5, 4;
-            add.s64 %rd1, %rd1, %rd3;
-            add.s64 %rd2, %rd2, %rd3;
-            @%p1 ld.global.b32 %r2, [%rd1];
-            @%p1 st.global.b32 [%rd2], %r2;
+            TILE_START
+            + """
+            @%p1 ld.global.b32 %r6, [%rd4];
+            @%p1 st.global.b32 [%rd5], %r6;
             ret;
             """,
         ),
         Sample(
             "a whole tile under a branch that says it fits",
-            """
-            .reg .pred %p<3>;
-            .reg .b32 %r<8>;
-            .reg .b64 %rd<5>;
-            ld.param.u64 %rd1, [in_ptr];
-            ld.param.u64 %rd2, [out_ptr];
-            ld.param.b32 %r1, [n_elements];
-            mov.u32 %r2, %ctaid.x;
-            shl.b32 %r3, %r2, 7;
-            mov.u32 %r4, %tid.x;
-            and.b32 %r4, %r4, 127;
-            or.b32 %r5, %r3, %r4;
-            mul.wide.s32 %rd3, %r5, 4;
-            add.s64 %rd1, %rd1, %rd3;
-            add.s64 %rd2, %rd2, %rd3;
+            TILE_START
+            + """
             add.s32 %r6, %r3, 128;
             setp.gt.s32 %p2, %r6, %r1;
             @%p2 bra tail;
-            ld.global.b32 %r7, [%rd1];
-            st.global.b32 [%rd2], %r7;
+            ld.global.b32 %r7, [%rd4];
+            st.global.b32 [%rd5], %r7;
             ret;
             tail:
-            setp.lt.s32 %p1, %r5, %r1;
-            @%p1 ld.global.b32 %r7, [%rd1];
-            @%p1 st.global.b32 [%rd2], %r7;
+            @%p1 ld.global.b32 %r7, [%rd4];
+            @%p1 st.global.b32 [%rd5], %r7;
             ret;
             """,
         ),
         Sample(
             "a row index that the grid bounds",
-            """
-            .reg .pred %p<2>;
-            .reg .b32 %r<8>;
-            .reg .b64 %rd<6>;
-            ld.param.u64 %rd1, [in_ptr];
-            ld.param.u64 %rd2, [out_ptr];
-            ld.param.b32 %r1, [n_elements];
-            mov.u32 %r2, %ctaid.x;
-            mov.u32 %r4, %tid.x;
-            and.b32 %r4, %r4, 127;
-            setp.lt.s32 %p1, %r4, %r1;
-            mad.lo.s32 %r5, %r2, %r1, %r4;
-            mul.wide.s32 %rd3, %r5, 4;
+            TILE_START
+            + """
+            setp.lt.s32 %p2, %r4, %r1;
+            mad.lo.s32 %r6, %r2, %r1, %r4;
+            mul.wide.s32 %rd3, %r6, 4;
             add.s64 %rd1, %rd1, %rd3;
-            @%p1 ld.global.b32 %r6, [%rd1];
-            mul.wide.u32 %rd4, %r2, 4;
-            add.s64 %rd2, %rd2, %rd4;
+            @%p2 ld.global.b32 %r7, [%rd1];
+            mul.wide.u32 %rd3, %r2, 4;
+            add.s64 %rd2, %rd2, %rd3;
             st.global.b32 [%rd2], %r2;
             ret;
             """,

@@ -18,7 +18,7 @@ from ptxlint.dataflow.elements import element_bytes
 from ptxlint.dataflow.polynomial import CTAS, LANES, ROUNDS, Polynomial
 from ptxlint.facts import Facts
 from ptxlint.ir.function import Function
-from ptxlint.rulekit import Hit, Rule, Sample, Verdict
+from ptxlint.rulekit import TILE_START, Hit, Rule, Sample, Verdict
 from ptxlint.wording import counted
 
 
@@ -42,19 +42,10 @@ class UnguardedTile(Rule):
     bad = (
         Sample(
             "an exact tile",
-            """
-            .reg .b32 %r<6>;
-            .reg .b64 %rd<5>;
-            ld.param.u64 %rd1, [in_ptr];
-            mov.u32 %r2, %ctaid.x;
-            shl.b32 %r3, %r2, 7;
-            mov.u32 %r4, %tid.x;
-            and.b32 %r4, %r4, 127;
-            or.b32 %r5, %r3, %r4;
-            mul.wide.s32 %rd3, %r5, 4;
-            add.s64 %rd1, %rd1, %rd3;
-            ld.global.b32 %r2, [%rd1]; //~ MSK203
-            st.global.b32 [%rd1], %r2;
+            TILE_START
+            + """
+            ld.global.b32 %r6, [%rd4]; //~ MSK203
+            st.global.b32 [%rd4], %r6;
             ret;
             """,
         ),
@@ -62,22 +53,10 @@ class UnguardedTile(Rule):
     good = (
         Sample(
             "a masked tile",
-            """
-            .reg .pred %p<2>;
-            .reg .b32 %r<6>;
-            .reg .b64 %rd<5>;
-            ld.param.u64 %rd1, [in_ptr];
-            ld.param.b32 %r1, [n_elements];
-            mov.u32 %r2, %ctaid.x;
-            shl.b32 %r3, %r2, 7;
-            mov.u32 %r4, %tid.x;
-            and.b32 %r4, %r4, 127;
-            or.b32 %r5, %r3, %r4;
-            setp.lt.s32 %p1, %r5, %r1;
-            mul.wide.s32 %rd3, %r5, 4;
-            add.s64 %rd1, %rd1, %rd3;
-            @%p1 ld.global.b32 %r2, [%rd1];
-            @%p1 st.global.b32 [%rd1], %r2;
+            TILE_START
+            + """
+            @%p1 ld.global.b32 %r6, [%rd4];
+            @%p1 st.global.b32 [%rd4], %r6;
             ret;
             """,
         ),

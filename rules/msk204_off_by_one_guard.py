@@ -8,25 +8,7 @@ from ptxlint.dataflow.access import Access, AccessAnalysis, Accesses
 from ptxlint.dataflow.access_bounds import AccessBoundsAnalysis, Bounded, Place
 from ptxlint.facts import Facts
 from ptxlint.ir.function import Function
-from ptxlint.rulekit import Hit, Note, Rule, Sample, Verdict
-
-_BODY = """
-            .reg .pred %p<3>;
-            .reg .b32 %r<6>;
-            .reg .b64 %rd<5>;
-            ld.param.u64 %rd1, [in_ptr];
-            ld.param.u64 %rd2, [out_ptr];
-            ld.param.b32 %r1, [n_elements];
-            mov.u32 %r2, %ctaid.x;
-            shl.b32 %r3, %r2, 7;
-            mov.u32 %r4, %tid.x;
-            and.b32 %r4, %r4, 127;
-            or.b32 %r5, %r3, %r4;
-            setp.lt.s32 %p1, %r5, %r1;
-            mul.wide.s32 %rd3, %r5, 4;
-            add.s64 %rd1, %rd1, %rd3;
-            @%p1 ld.global.b32 %r2, [%rd1];
-"""
+from ptxlint.rulekit import TILE_START, Hit, Note, Rule, Sample, Verdict
 
 
 class OffByOneGuard(Rule):
@@ -49,10 +31,11 @@ class OffByOneGuard(Rule):
     bad = (
         Sample(
             "a store under <= of an array that is read under <",
-            _BODY
+            TILE_START
             + """
+            @%p1 ld.global.b32 %r6, [%rd4];
             setp.le.s32 %p2, %r5, %r1;
-            @%p2 st.global.b32 [%rd1], %r3; //~ MSK204
+            @%p2 st.global.b32 [%rd4], %r3; //~ MSK204
             ret;
             """,
         ),
@@ -60,19 +43,20 @@ class OffByOneGuard(Rule):
     good = (
         Sample(
             "the same bound twice",
-            _BODY
+            TILE_START
             + """
-            @%p1 st.global.b32 [%rd1], %r3;
+            @%p1 ld.global.b32 %r6, [%rd4];
+            @%p1 st.global.b32 [%rd4], %r3;
             ret;
             """,
         ),
         Sample(
             "entries i and i + 1 of an array of n + 1",
-            _BODY
+            TILE_START
             + """
-            @%p1 ld.global.b32 %r3, [%rd1+4];
-            add.s64 %rd2, %rd2, %rd3;
-            @%p1 st.global.b32 [%rd2], %r3;
+            @%p1 ld.global.b32 %r6, [%rd4];
+            @%p1 ld.global.b32 %r7, [%rd4+4];
+            @%p1 st.global.b32 [%rd5], %r7;
             ret;
             """,
         ),

@@ -23,35 +23,11 @@ from ptxlint.dataflow.polynomial import CTAS, Polynomial
 from ptxlint.facts import Facts
 from ptxlint.ir.function import Function
 from ptxlint.ir.instruction import Instr
-from ptxlint.rulekit import Hit, Note, Rule, Sample, Verdict
+from ptxlint.rulekit import TILE_START, Hit, Note, Rule, Sample, Verdict
 
-_HEAD = """
-            .reg .pred %p<3>;
-            .reg .b32 %r<8>;
-            .reg .b64 %rd<5>;
-            ld.param.u64 %rd1, [in_ptr];
-            ld.param.u64 %rd2, [out_ptr];
-            ld.param.b32 %r1, [n_elements];
-            mov.u32 %r2, %ctaid.x;
-            shl.b32 %r3, %r2, 7;
-            mov.u32 %r4, %tid.x;
-            and.b32 %r4, %r4, 127;
-            or.b32 %r5, %r3, %r4;
-            setp.lt.s32 %p1, %r5, %r1;
-            setp.lt.s32 %p2, %r4, %r1;
-            mul.wide.s32 %rd3, %r5, 4;
-            add.s64 %rd1, %rd1, %rd3;
-            add.s64 %rd2, %rd2, %rd3;
-"""
-_LOOP = """
-            .reg .pred %p<3>;
-            .reg .b32 %r<8>;
-            .reg .b64 %rd<5>;
-            ld.param.u64 %rd1, [in_ptr];
-            ld.param.u64 %rd2, [out_ptr];
-            ld.param.b32 %r1, [n_elements];
-            mov.u32 %r4, %tid.x;
-            and.b32 %r4, %r4, 127;
+_LOOP = (
+    TILE_START
+    + """
             mov.b32 %r6, 0;
             mov.b32 %r7, 0;
             $chunk:
@@ -59,9 +35,9 @@ _LOOP = """
             setp.lt.s32 %p1, INDEX, %r1;
             mul.wide.s32 %rd3, %r5, 4;
             add.s64 %rd4, %rd1, %rd3;
-            mov.b32 %r2, 0;
-            @%p1 ld.global.b32 %r2, [%rd4]; MARK
-            add.s32 %r7, %r7, %r2;
+            mov.b32 %r8, 0;
+            @%p1 ld.global.b32 %r8, [%rd4]; MARK
+            add.s32 %r7, %r7, %r8;
             add.s32 %r6, %r6, 128;
             setp.lt.s32 %p2, %r6, %r1;
             @%p2 bra $chunk;
@@ -70,6 +46,7 @@ _LOOP = """
             st.global.b32 [%rd2], %r7;
             ret;
 """
+)
 
 
 _FEWEST_COPIES: Final = 2
@@ -98,10 +75,11 @@ class MaskOnAnotherIndex(Rule):
     bad = (
         Sample(
             "the load leaves out the program id",
-            _HEAD
+            TILE_START
             + """
-            @%p2 ld.global.b32 %r6, [%rd1]; //~ MSK205
-            @%p1 st.global.b32 [%rd2], %r6;
+            setp.lt.s32 %p2, %r4, %r1;
+            @%p2 ld.global.b32 %r6, [%rd4]; //~ MSK205
+            @%p1 st.global.b32 [%rd5], %r6;
             ret;
             """,
         ),
@@ -113,19 +91,20 @@ class MaskOnAnotherIndex(Rule):
     good = (
         Sample(
             "the whole index",
-            _HEAD
+            TILE_START
             + """
-            @%p1 ld.global.b32 %r6, [%rd1];
-            @%p1 st.global.b32 [%rd2], %r6;
+            @%p1 ld.global.b32 %r6, [%rd4];
+            @%p1 st.global.b32 [%rd5], %r6;
             ret;
             """,
         ),
         Sample(
             "rows of 128, of which n columns are in use",
-            _HEAD
+            TILE_START
             + """
-            @%p2 ld.global.b32 %r6, [%rd1];
-            @%p2 st.global.b32 [%rd2], %r6;
+            setp.lt.s32 %p2, %r4, %r1;
+            @%p2 ld.global.b32 %r6, [%rd4];
+            @%p2 st.global.b32 [%rd5], %r6;
             ret;
             """,
         ),
