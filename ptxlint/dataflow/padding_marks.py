@@ -305,11 +305,22 @@ class Marks:
             if marks is NONE:
                 continue
             if loop is not None and source >= 0 and self._loops.contains(loop, source):
+                if phi in self._reductions.accumulators:
+                    marks = self._lasting(marks[0], block), self._lasting(marks[1], block)
                 marks = self._next(marks[0], block), self._next(marks[1], block)
             low |= marks[0]
             high |= marks[1]
         if low or high:
             self._set(phi, (low, high))
+
+    def _lasting(self, bits: int, header: int) -> int:
+        """The marks that are the same in all rounds: the others are judged where a sum over the
+        rounds takes them in."""
+        out = 0
+        for mark in self.each(bits):
+            if mark.condition.lost or not self._conditions.varies(mark.condition, header):
+                out |= 1 << self.number(*mark)
+        return out
 
     def _next(self, bits: int, header: int) -> int:
         """The marks of one iteration as the next one sees them."""

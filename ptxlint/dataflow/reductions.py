@@ -168,6 +168,8 @@ class Reductions:
         """The exchanges that are part of a reduction."""
         self.companions: set[int] = set()
         """The exchanges of indices that travel with a maximum or minimum."""
+        self.accumulators: set[int] = set()
+        """The phis that loops carry as a part of some reduction."""
         self.selections = Selections(self.ssa, self.origin, self._stored_values)
         self._partial: set[Node] = set()
         """Values of scans, each made of a part of the lanes."""
@@ -1087,6 +1089,7 @@ class _Tree:
         if owner.accumulates(phi) != self.operator:
             return None
         self._consumed.add(node)
+        owner.accumulators.add(phi)
         self.loops.add(loop.header)
         inside = [s >= 0 and owner.loops.contains(loop, s) for s in ssa.phi_sources(block)]
         return [(Node(v, part), not b) for v, b in zip(ssa.operands[phi], inside, strict=True)]

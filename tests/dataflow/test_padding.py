@@ -426,6 +426,33 @@ def test_rows_that_move_between_lanes(name: str) -> None:
     assert set(found) <= expected
 
 
+RUNNING = """
+    mov.b32 %r4, 0;
+    mov.b32 %r6, 0;
+    LOOP:
+    add.s32 %r9, %r6, %r1;
+    setp.lt.s32 %p1, %r9, %r2;
+    mov.b32 %r3, FILL;
+    @%p1 ld.global.b32 %r3, [%d1];
+    shfl.sync.up.b32 %r5, %r3, 1, 0, -1;
+    setp.gt.s32 %p3, %r1, 0;
+    add.f32 %r7, %r3, %r5;
+    selp.f32 %r8, %r7, %r3, %p3;
+    add.f32 %r10, %r4, %r8;
+    @%p1 st.global.b32 [%d2], %r10;
+    add.f32 %r4, %r4, %r8;
+    add.s32 %r6, %r6, 32;
+    setp.lt.s32 %p2, %r6, %r50;
+    @%p2 bra LOOP;
+"""
+"""A sum over rounds of what a scan gives in each."""
+
+
+@pytest.mark.parametrize(("fill", "expected"), [("0", "proved"), ("0f3F800000", "open")])
+def test_a_scan_that_a_loop_goes_on_with(fill: str, expected: str) -> None:
+    assert set(statuses(RUNNING.replace("FILL", fill))) == {expected}
+
+
 @pytest.mark.parametrize("step", ["1", "-1"])
 def test_what_a_loop_carries_settles(step: str) -> None:
     # Each round is masked apart, and its padding stays in what the next rounds take over.
