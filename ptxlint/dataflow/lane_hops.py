@@ -37,7 +37,7 @@ from ptxlint.dataflow.symbolic import Symbolic, SymbolicAnalysis
 from ptxlint.dataflow.uniformity import Uniformity, UniformityAnalysis
 from ptxlint.facts import Facts
 from ptxlint.ir.instruction import Instr
-from ptxlint.ir.operand import Operand, Register
+from ptxlint.ir.operand import Operand, Register, Vector
 from ptxlint.ir.pattern import fold
 from ptxlint.ir.types import BITS
 
@@ -185,9 +185,11 @@ class LaneHops:
             if known or (instr is not None and self._is_movement(instr)):
                 self._moving[value] = True
                 return True
-            if known is not None or instr is None or len(seen) > _MOST_HOPS:
+            if known is not None or len(seen) > _MOST_HOPS:
                 continue
-            for operand in self._followed(instr):
+            half = self._unpacked(current)
+            followed = () if instr is None else self._followed(instr)
+            for operand in followed if half is None else (half,):
                 if operand not in seen:
                     seen.add(operand)
                     work.append(operand)
@@ -217,6 +219,34 @@ class LaneHops:
         instr = self._instrs[self._ssa.instr[value]]
         is_followed = instr.guard is None and instr.index not in self._combining
         return instr if is_followed else None
+
+    def _unpacked(self, value: int) -> int | None:
+        """The register whose low half was put where a half of a packed register is taken from."""
+        ssa = self._ssa
+        if ssa.kind[value] != RESULT:
+            return None
+        instr = self._instrs[ssa.instr[value]]
+        target = instr.operands[0] if instr.opcode == "mov" and instr.guard is None else None
+        if not isinstance(target, Vector) or len(target.elements) != 2:
+            return None
+        packed = self._read(instr, instr.operands[1])
+        made = None if packed is None else self._definition(packed)
+        if made is None or BITS.get(made.shape.type) != 32:
+            return None
+        half = ssa.result[value]
+        if made.opcode == "mov" and isinstance(made.operands[1], Vector):
+            parts = made.operands[1].elements
+            return self._read(made, parts[half]) if len(parts) == 2 else None
+        selector = fold(made.operands[3]) if made.opcode == "prmt" else None
+        if selector is None or len(made.shape.modifiers) != 1:
+            return None
+        chosen = selector >> 8 * half & 0xFF
+        # Bytes 0 and 1 are the low half of the first register, 4 and 5 that of the second one.
+        return (
+            self._read(made, made.operands[1 + (chosen >> 2 & 1)])
+            if chosen in (0x10, 0x54)
+            else None
+        )
 
     def _read(self, instr: Instr, operand: Operand) -> int | None:
         if not isinstance(operand, Register):
@@ -265,16 +295,18 @@ class LaneHops:
 
     def _before(self, way: _Way, home: object) -> list[_Way] | None:
         """The same one instruction earlier; None at the end of the way."""
-        instr = self._definition(way.value)
-        if instr is None:
-            return None
-        if instr.opcode == "selp":
-            return self._chosen(instr, way)
-        if self._is_movement(instr):
-            return self._shuffled(instr, way, home)
-        if not _is_copy(instr):
-            return None
-        source = self._read(instr, instr.operands[1])
+        source = self._unpacked(way.value)
+        if source is None:
+            instr = self._definition(way.value)
+            if instr is None:
+                return None
+            if instr.opcode == "selp":
+                return self._chosen(instr, way)
+            if self._is_movement(instr):
+                return self._shuffled(instr, way, home)
+            if not _is_copy(instr):
+                return None
+            source = self._read(instr, instr.operands[1])
         if source is None:
             return None
         inner = BITS.get(self._ssa.register[source].type, 32)

@@ -23,7 +23,7 @@ HEAD = """.version 8.6
 .visible .entry k(.param .u64 .ptr .global .align 16 a, .param .u32 n) .reqntid 64
 {
 .reg .pred %p<60>;
-.reg .b16 %h<60>;
+.reg .b16 %h<60>, %g<60>;
 .reg .b32 %r<99>;
 .reg .b64 %d<9>;
 ld.param.u64 %d1, [a];
@@ -66,7 +66,7 @@ class Program:
             self.predicate(f"%p{at}")
         for at in range(10, 14):
             self.lines.append(f"ld.global.b32 %r{at}, [%d1+{4 * at}];")
-            self.data[f"%r{at}"] = [at << 24 | t << 8 | 1 for t in THREADS]
+            self.data[f"%r{at}"] = [at << 24 | t << 8 | at for t in THREADS]
         for at in range(14, 44):
             self.move(f"%r{at}", f"%h{at}")
 
@@ -106,13 +106,15 @@ class Program:
     def move(self, new: str, half: str) -> None:
         r, a, b = self.random, self.pick(self.data), self.pick(self.data)
         same = [name for name in self.data if name[1] == a[1]]
-        kind = r.choice(("idx", "idx", "bfly", "selp", "selp", "selp", "cvt"))
+        kind = r.choice(("idx", "idx", "bfly", "selp", "selp", "selp", "cvt", "pack"))
         wide = a[1] == "r"
         if kind == "cvt":
             target = half if wide else new
             types = "u16.u32" if wide else "u32.u16"
             self.lines.append(f"cvt.{types} {target}, {a};")
             self.data[target] = [v & 0xFFFF for v in self.data[a]]
+        elif kind == "pack":
+            self.pack(new, half, a, r.choice(same))
         elif kind == "selp":
             b, p = r.choice(same), self.pick(self.predicates)
             target = new if wide else half
@@ -127,6 +129,20 @@ class Program:
             clamp = r.choice((31, 31, 31, 0x101F, 0x181F, 0x1C1F, 15))
             self.lines.append(f"shfl.sync.{kind}.b32 {new}, {a}, {lane}, {clamp}, -1;")
             self.data[new] = [self.data[a][source_lane(kind, t, lanes[t], clamp)] for t in THREADS]
+
+    def pack(self, new: str, half: str, a: str, b: str) -> None:
+        """Halves of two registers in one, and taken out of it again."""
+        at = (0, 0)
+        if a[1] == "r":
+            at = self.random.choice(((0, 0), (0, 0), (1, 1), (0, 1)))
+            selector = f"0x{5 + 2 * at[1]}{4 + 2 * at[1]}{1 + 2 * at[0]}{2 * at[0]}"
+            self.lines.append(f"prmt.b32 {new}, {a}, {b}, {selector};")
+        else:
+            self.lines.append(f"mov.b32 {new}, {{{a}, {b}}};")
+        parts = [half, half.replace("%h", "%g")]
+        self.lines.append(f"mov.b32 {{{parts[0]}, {parts[1]}}}, {new};")
+        for target, source, place in zip(parts, (a, b), at, strict=True):
+            self.data[target] = [v >> 16 * place & 0xFFFF for v in self.data[source]]
 
     @property
     def text(self) -> str:
