@@ -6,14 +6,14 @@ once per function, its requirements first, and times it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar, cast
 
 if TYPE_CHECKING:
     from ptxlint.arch import Arch
     from ptxlint.ir.function import Function
-    from ptxlint.ir.instruction import Instr
+    from ptxlint.ir.instruction import Instr, Shape
     from ptxlint.ir.module import Module
 
 R = TypeVar("R")
@@ -112,6 +112,8 @@ class Facts:
     """All that is known about one function; the one argument that rules get besides it."""
 
     __slots__ = (
+        "_by_shape",
+        "_opcodes",
         "_results",
         "arch",
         "budgets",
@@ -147,6 +149,36 @@ class Facts:
         self.seconds: dict[str, float] = {}
         """Wall time of each analysis by name, its requirements excluded."""
         self._results: dict[type[Analysis[Any]], Any] = {}
+        self._by_shape: dict[Shape, list[Instr]] | None = None
+        self._opcodes: frozenset[str] = frozenset()
+
+    @property
+    def by_shape(self) -> dict[Shape, list[Instr]]:
+        """The instructions of each shape, in program order."""
+        found = self._by_shape
+        if found is None:
+            found = self._by_shape = {}
+            for instr in self.function.instrs:
+                shape = instr.shape
+                if shape in found:
+                    found[shape].append(instr)
+                else:
+                    found[shape] = [instr]
+        return found
+
+    @property
+    def opcodes(self) -> frozenset[str]:
+        """The opcodes that occur: often all that it takes to see that a rule has nothing to say."""
+        if not self._opcodes:
+            self._opcodes = frozenset(shape.opcode for shape in self.by_shape)
+        return self._opcodes
+
+    def instructions(self, wanted: Callable[[Shape], object]) -> list[Instr]:
+        """The instructions of the shapes that are wanted, in program order."""
+        found = [instrs for shape, instrs in self.by_shape.items() if wanted(shape)]
+        if len(found) == 1:
+            return list(found[0])
+        return sorted((i for instrs in found for i in instrs), key=lambda instr: instr.index)
 
     def get(self, analysis: type[Analysis[R]]) -> R:
         """The result of an analysis, computed on first use."""

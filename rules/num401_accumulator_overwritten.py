@@ -239,7 +239,7 @@ class AccumulatorOverwritten(Rule):
         hits += [hit for found in rounds.kept for hit in _judge(rounds, found, is_used=True)]
         hits += _spent(rounds)
         judged = rounds.judged
-        if any(i.opcode == "tcgen05" for i in fn.instrs):
+        if "tcgen05" in facts.opcodes:
             memory = facts.get(TensorMemoryAnalysis)
             judged += len(memory.products)
             hits += _overwritten_regions(memory, loops, rounds)

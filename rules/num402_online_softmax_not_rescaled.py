@@ -207,7 +207,7 @@ class OnlineSoftmaxNotRescaled(Rule):
 
     def check(self, fn: Function, facts: Facts) -> Iterator[Hit | Verdict]:
         """One hit a Python line, or an opcode where no line is known."""
-        if not facts.get(LoopsAnalysis).loops or all(i.opcode != "ex2" for i in fn.instrs):
+        if "ex2" not in facts.opcodes or not facts.get(LoopsAnalysis).loops:
             return
         online = facts.get(OnlineSoftmaxAnalysis)
         loops: dict[int, list[RunningMaximum]] = {}
@@ -335,7 +335,7 @@ def _leaves(online: OnlineSoftmax, loop: Loop, reached: set[int]) -> bool:
 
 def _held(facts: Facts, online: OnlineSoftmax, loop: Loop, reached: set[int]) -> list[Product]:
     """The first product of a round into each region of tensor memory that it adds to."""
-    if all(i.opcode != "tcgen05" for i in facts.function.instrs):
+    if "tcgen05" not in facts.opcodes:
         return []
     memory = facts.get(TensorMemoryAnalysis)
     if not _is_fed(online, memory, loop, reached):

@@ -232,11 +232,12 @@ class LowPrecisionAccumulation(Rule):
     def check(self, fn: Function, facts: Facts) -> Iterator[Hit | Verdict]:
         """One hit a Python line, or a type and kind where no line is known."""
         loops = facts.get(LoopsAnalysis).loops
-        exchanges = any(i.opcode == "shfl" for i in fn.instrs)
+        exchanges = "shfl" in facts.opcodes
         if not loops and not exchanges:
             return
-        if not any(_sums_narrowly(i) or (loops and _narrows(i)) for i in fn.instrs):
-            if any(i.opcode in _SUMS and i.shape.type in FLOATS for i in fn.instrs):
+        alike = [instrs[0] for instrs in facts.by_shape.values()]
+        if not any(_sums_narrowly(i) or (loops and _narrows(i)) for i in alike):
+            if any(i.opcode in _SUMS and i.shape.type in FLOATS for i in alike):
                 yield Verdict("proved", "no sum is kept in 16 bits")
             return
         carried = [] if not loops else [a for a in facts.get(AccumulatorsAnalysis).all if a.is_sum]

@@ -126,7 +126,7 @@ class InfMinusInf(Rule):
 
     def check(self, fn: Function, facts: Facts) -> Iterator[Hit | Verdict]:
         """One verdict for each Python line that subtracts such a maximum, a hit if refuted."""
-        opcodes = {i.opcode for i in fn.instrs}
+        opcodes = facts.opcodes
         if "ex2" not in opcodes or not opcodes & {"max", "redux"}:
             return
         maxima = facts.get(MaskedMaximaAnalysis)

@@ -105,7 +105,7 @@ class InfOverInf(Rule):
 
     def check(self, fn: Function, facts: Facts) -> Iterator[Hit | Verdict]:
         """One verdict for each Python line that divides by what exponentials make."""
-        opcodes = {i.opcode for i in fn.instrs}
+        opcodes = facts.opcodes
         if "ex2" not in opcodes or not opcodes & {"div", "rcp", "rsqrt"}:
             return
         nonfinite = facts.get(NonfiniteAnalysis)

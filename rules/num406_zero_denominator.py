@@ -133,7 +133,7 @@ class ZeroDenominator(Rule):
 
     def check(self, fn: Function, facts: Facts) -> Iterator[Hit | Verdict]:
         """One hit and one verdict for each Python line that divides by a reduction."""
-        if all(i.opcode not in ("div", "rcp", "rsqrt") for i in fn.instrs):
+        if facts.opcodes.isdisjoint(("div", "rcp", "rsqrt")):
             return
         nonfinite = facts.get(NonfiniteAnalysis)
         divisions = [(d, nonfinite.reduction_behind(d)) for d in nonfinite.divisions]

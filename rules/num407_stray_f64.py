@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ptxlint.facts import Facts
 from ptxlint.ir.function import Function
-from ptxlint.ir.instruction import Instr
+from ptxlint.ir.instruction import Instr, Shape
 from ptxlint.ir.operand import Address, Register, Symbol
 from ptxlint.rulekit import Hit, Note, Rule, Sample
 
@@ -143,7 +143,7 @@ class StrayF64(Rule):
 
     def check(self, fn: Function, facts: Facts) -> Iterator[Hit]:
         """One hit a kernel, at the first f64 operation on a widened value."""
-        arithmetic = [instr for instr in fn.instrs if _is_arithmetic(instr)]
+        arithmetic = facts.instructions(_is_arithmetic)
         if not arithmetic:
             return
         values = _wide_values(fn, arithmetic)
@@ -168,9 +168,8 @@ class StrayF64(Rule):
         )
 
 
-def _is_arithmetic(instr: Instr) -> bool:
+def _is_arithmetic(shape: Shape) -> bool:
     """True for an f64 operation that is no move, conversion or memory access."""
-    shape = instr.shape
     if "f64" not in shape.types or shape.opcode in ("cvt", "mov", "cvta"):
         return False
     return shape.opcode not in _MEMORY

@@ -107,17 +107,11 @@ class FloatAtomics(Rule):
 
     def check(self, fn: Function, facts: Facts) -> Iterator[Hit]:
         """One hit a function and source line."""
-        adding: dict[Shape, bool] = {}
         by_place: dict[object, list[Instr]] = {}
-        for instr in fn.instrs:
-            shape = instr.shape
-            adds = adding.get(shape)
-            if adds is None:
-                adds = adding[shape] = _adds_floats(shape)
-            if adds:
-                frame = facts.module.python_frame(instr.loc)
-                place = (frame.path, frame.line) if frame is not None else None
-                by_place.setdefault(place, []).append(instr)
+        for instr in facts.instructions(_adds_floats):
+            frame = facts.module.python_frame(instr.loc)
+            place = (frame.path, frame.line) if frame is not None else None
+            by_place.setdefault(place, []).append(instr)
         for group in by_place.values():
             yield _hit(group)
 

@@ -84,7 +84,7 @@ class UnboundedExp(Rule):
 
     def check(self, fn: Function, facts: Facts) -> Iterator[Hit | Verdict]:
         """One hit for all exponentials that overflow."""
-        if all(i.opcode != "ex2" for i in fn.instrs):
+        if "ex2" not in facts.opcodes:
             return
         nonfinite = facts.get(NonfiniteAnalysis)
         found: dict[int, Fault] = {}

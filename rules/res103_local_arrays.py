@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ptxlint.facts import Facts
 from ptxlint.ir.function import Function, Variable
-from ptxlint.ir.instruction import Instr
+from ptxlint.ir.instruction import Shape
 from ptxlint.ir.operand import Symbol
 from ptxlint.rulekit import Hit, Rule, Sample
 
@@ -86,7 +86,7 @@ class LocalArrays(Rule):
             return
         used = {a.name: local[a.name] for i in uses for a in i.args if isinstance(a, Symbol)
                 and a.name in local}  # fmt: skip
-        accesses = [i for i in fn.instrs if _accesses(i)]
+        accesses = facts.instructions(_accesses)
         yield Hit(
             f"{_size(list(used.values()))} of local memory a thread in "
             f"{len(used)} array{'s' if len(used) > 1 else ''}",
@@ -100,8 +100,8 @@ def _names(atom: object, local: dict[str, Variable]) -> bool:
     return isinstance(atom, Symbol) and atom.name in local
 
 
-def _accesses(instr: Instr) -> bool:
-    return instr.opcode in ("ld", "st") and instr.shape.space == "local"
+def _accesses(shape: Shape) -> bool:
+    return shape.opcode in ("ld", "st") and shape.space == "local"
 
 
 def _size(variables: list[Variable]) -> str:

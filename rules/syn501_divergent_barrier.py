@@ -267,19 +267,11 @@ class _Barrier(NamedTuple):
 
 def _barriers(fn: Function, facts: Facts) -> list[_Barrier]:
     """The barriers in reachable code that some set of threads must reach together."""
-    shapes: dict[Shape, bool] = {}
     found: list[_Barrier] = []
-    for instr in fn.instrs:
-        shape = instr.shape
-        relevant = shapes.get(shape)
-        if relevant is None:
-            relevant = shape.opcode in _OPCODES and not shape.has("warp")
-            shapes[shape] = relevant
-        if not relevant:
-            continue
+    for instr in facts.instructions(lambda s: s.opcode in _OPCODES and not s.has("warp")):
         together = _requirement(instr, facts)
         if together is not None and facts.get(CfgAnalysis).is_reachable(instr):
-            found.append(_Barrier(instr, together, _is_aligned(shape)))
+            found.append(_Barrier(instr, together, _is_aligned(instr.shape)))
     return found
 
 
@@ -313,7 +305,7 @@ def _is_straight(fn: Function, facts: Facts) -> bool:
     cfg = facts.get(CfgAnalysis)
     if any(len(cfg.edges_from(cfg.blocks[block])) > 1 for block in cfg.rpo):
         return False
-    return not any(i.guard is not None and i.opcode in _OPCODES for i in fn.instrs)
+    return not facts.instructions(lambda shape: shape.guard and shape.opcode in _OPCODES)
 
 
 def _may_match(
@@ -432,9 +424,7 @@ def _barrier_in_callee(fn: Function, facts: Facts) -> tuple[Instr, str] | None:
     """A call of a function that may hold a barrier, or of one that is not known."""
     functions = {f.name: f for f in facts.module.functions if not f.is_declaration}
     quiet: dict[str, bool] = dict.fromkeys(_QUIET, True)
-    for instr in fn.instrs:
-        if not instr.shape.row.is_call:
-            continue
+    for instr in facts.instructions(lambda shape: shape.row.is_call):
         names = [a.name for a in instr.args if type(a) is Symbol and a.kind == "function"]
         if not names:
             return instr, "a function behind a pointer"

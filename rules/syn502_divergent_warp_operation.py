@@ -216,15 +216,8 @@ class _Operation(NamedTuple):
 
 def _operations(fn: Function, facts: Facts) -> list[_Operation]:
     """The warp operations in reachable code."""
-    shapes: dict[Shape, tuple[bool, int | None]] = {}
-    found: list[_Operation] = []
-    for instr in fn.instrs:
-        shape = instr.shape
-        kind = shapes.get(shape)
-        if kind is None:
-            kind = shapes[shape] = _kind(shape)
-        if kind[0]:
-            found.append(_Operation(instr, kind[1]))
+    together = facts.instructions(lambda shape: _kind(shape)[0])
+    found = [_Operation(instr, _kind(instr.shape)[1]) for instr in together]
     if found:
         cfg = facts.get(CfgAnalysis)
         found = [operation for operation in found if cfg.is_reachable(operation.instr)]

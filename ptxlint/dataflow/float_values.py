@@ -246,13 +246,13 @@ class FloatSources:
         stored: list[int] = []
         outside = False
         cfg = self.ssa.cfg
-        for instr in self._instrs:
+        for instr in self.facts.instructions(lambda shape: "shared" in memory_of(shape).writes):
             if not cfg.is_reachable(instr):
                 continue
             if instr.opcode in _SHARED_STORES and instr.shape.space == "shared":
                 for values in self.flow.operand_values(instr)[1:]:
                     stored += values
-            elif instr.opcode not in _LOADS and "shared" in memory_of(instr.shape).writes:
+            elif instr.opcode not in _LOADS:
                 outside = True
         return [self.ssa.resolve(v) for v in dict.fromkeys(stored)], outside
 
@@ -334,8 +334,8 @@ class FloatSources:
     def _access_guards(self) -> Conjunction:
         """The conjuncts under which memory is accessed."""
         found: set[Conjunct] = set()
-        for instr in self._instrs:
-            if instr.opcode in _ACCESSES and instr.shape.space in ("global", "shared", ""):
+        for instr in self.facts.instructions(_accesses_memory):
+            if instr.shape.guard or instr.opcode == "cp":
                 found |= self.guards.own(instr) or ALWAYS
         return frozenset(found)
 
@@ -1153,6 +1153,10 @@ def _bit_range(number: AbstractFloat, signed: bool) -> tuple[int, int]:
 def _bits(value: float) -> int:
     """The bits of an f32."""
     return int.from_bytes(struct.pack("<f", value), "little")
+
+
+def _accesses_memory(shape: Shape) -> bool:
+    return shape.opcode in _ACCESSES and shape.space in ("global", "shared", "")
 
 
 def _is_boolean(instr: Instr) -> bool:

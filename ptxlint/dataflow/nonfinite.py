@@ -21,7 +21,7 @@ from ptxlint.dataflow.ssa_values import RESULT
 from ptxlint.dataflow.uniformity import UniformityAnalysis
 from ptxlint.dataflow.value_flow import DATA, ValueFlow, ValueFlowAnalysis
 from ptxlint.facts import Analysis, Facts
-from ptxlint.ir.instruction import Instr
+from ptxlint.ir.instruction import Instr, Shape
 
 DIFFERENCE: Final = "inf - inf"
 QUOTIENT: Final = "inf / inf"
@@ -71,12 +71,14 @@ class Nonfinite:
         self._exponentials_behind: dict[tuple[int, ...], Instr | None] = {}
         self.divisions = [
             i
-            for i in self._instrs
-            if i.opcode in _DIVISIONS and i.shape.type in FORMATS and self.ssa.cfg.is_reachable(i)
+            for i in facts.instructions(lambda s: s.opcode in _DIVISIONS and s.type in FORMATS)
+            if self.ssa.cfg.is_reachable(i)
         ]
         """Divisions of numbers, reciprocals and reciprocal roots, in program order."""
         self.exponentials = [
-            i for i in self._instrs if i.opcode == "ex2" and self.ssa.cfg.is_reachable(i)
+            i
+            for i in facts.instructions(lambda shape: shape.opcode == "ex2")
+            if self.ssa.cfg.is_reachable(i)
         ]
         """The exponentials, in program order."""
         self._divided: FloatSlice | None = None
@@ -160,9 +162,7 @@ class Nonfinite:
 
     def _find_stores(self) -> list[tuple[Instr, list[int]]]:
         out = []
-        for instr in self._instrs:
-            if instr.opcode not in _STORES or instr.shape.space not in ("global", ""):
-                continue
+        for instr in self._facts.instructions(_stores_outside):
             if not self.ssa.cfg.is_reachable(instr):
                 continue
             operands = self.flow.operand_values(instr)
@@ -374,6 +374,10 @@ def nonfinite(word: Word) -> str:
     if not isinstance(word, Number) or word.value.finite or word.value.is_finite:
         return ""
     return _INFINITE if word.value.ninf or word.value.pinf else _NAN
+
+
+def _stores_outside(shape: Shape) -> bool:
+    return shape.opcode in _STORES and shape.space in ("global", "")
 
 
 def _is(values: FloatValues, value: int, kind: str) -> bool:

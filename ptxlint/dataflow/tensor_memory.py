@@ -48,7 +48,7 @@ class TensorMemory:
         self.products: list[Product] = []
         self.reads: list[Touch] = []
         self.writes: list[Touch] = []
-        instrs = [i for i in facts.function.instrs if i.opcode == "tcgen05"]
+        instrs = facts.instructions(lambda shape: shape.opcode == "tcgen05")
         if not instrs:
             return
         self._symbolic: Symbolic = facts.get(SymbolicAnalysis)

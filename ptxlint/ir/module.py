@@ -75,6 +75,8 @@ class Module:
     """
 
     __slots__ = (
+        "_frames",
+        "_shown",
         "address_size",
         "files",
         "functions",
@@ -96,6 +98,8 @@ class Module:
         self.variables: dict[str, Variable] = {}
         self.files: dict[int, FileEntry] = {}
         self.problems: list[Problem] = []
+        self._frames: dict[Loc, list[SourceFrame]] = {}
+        self._shown: dict[Loc, SourceFrame | None] = {}
 
     @property
     def arch(self) -> str:
@@ -107,15 +111,20 @@ class Module:
         return [f for f in self.functions if f.is_kernel and not f.is_declaration]
 
     def frames(self, loc: Loc | None) -> list[SourceFrame]:
-        """The inlining chain of a location as file names and lines, innermost first."""
-        out: list[SourceFrame] = []
-        if loc is not None:
-            for link in loc.chain():
-                entry = self.files.get(link.file)
-                if entry is not None:
-                    out.append(SourceFrame(entry.name, link.line, link.column, link.function))
-            if out and loc.parent is None:
-                out += self._commented(loc)
+        """The inlining chain of a location as file names and lines, innermost first; not to be
+        changed. To be asked when the text has been read."""
+        if loc is None:
+            return []
+        out = self._frames.get(loc)
+        if out is not None:
+            return out
+        out = self._frames[loc] = []
+        for link in loc.chain():
+            entry = self.files.get(link.file)
+            if entry is not None:
+                out.append(SourceFrame(entry.name, link.line, link.column, link.function))
+        if out and loc.parent is None:
+            out += self._commented(loc)
         return out
 
     def _commented(self, loc: Loc) -> list[SourceFrame]:
@@ -130,11 +139,13 @@ class Module:
 
     def python_frame(self, loc: Loc | None) -> SourceFrame | None:
         """The frame a person wants to see: the innermost one that is no library of the compiler."""
-        chain = self.frames(loc)
-        for frame in chain:
-            if not _is_library(frame.path):
-                return frame
-        return chain[-1] if chain else None
+        if loc is None:
+            return None
+        if loc not in self._shown:
+            chain = self.frames(loc)
+            own = (frame for frame in chain if not _is_library(frame.path))
+            self._shown[loc] = next(own, chain[-1] if chain else None)
+        return self._shown[loc]
 
 
 def _base(path: str) -> str:
