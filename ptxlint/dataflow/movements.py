@@ -607,6 +607,32 @@ class Movements:
         return None if constant is None else bool(constant)
 
 
+def whole_ways(parts: list[list[Way]]) -> list[Way] | None:
+    """The ways of a register as a whole, where its parts are those of one value side by side."""
+    count = len(parts)
+    if count < 2:
+        return parts[0] if parts else None
+    if count == 4:
+        sides = whole_ways(parts[:2]), whole_ways(parts[2:])
+        return None if sides[0] is None or sides[1] is None else whole_ways([sides[0], sides[1]])
+    low, high = parts
+    if len(low) != len(high):
+        return None
+    out: list[Way] = []
+    for first, second in zip(low, high, strict=True):
+        if first.store is not second.store or first.route is not second.route:
+            return None
+        if first.value is None or first.value < 0:
+            if first.value != second.value:
+                return None
+            out.append(first)
+            continue
+        if second != first._replace(part=first.part + 1) or first.part % 2 or first.parts % 2:
+            return None
+        out.append(first._replace(part=first.part // 2, parts=first.parts // 2))
+    return out
+
+
 def _updated(ssa: Ssa, instr: Instr, operand: Operand, register: int) -> int | None:
     """What a register of the accumulator of `wgmma` holds before it."""
     assert isinstance(operand, Vector)
@@ -626,4 +652,4 @@ def _width(ssa: Ssa, value: int) -> int:
     return BITS.get(ssa.register[value].type, 32)
 
 
-__all__ = ["MatrixArrivals", "Movements", "Route", "Source", "Way"]
+__all__ = ["MatrixArrivals", "Movements", "Route", "Source", "Way", "whole_ways"]

@@ -148,8 +148,6 @@ class Padding:
         self._evaluators: dict[tuple[Any, ...], Evaluator] = {}
         self._relatives: dict[tuple[Any, ...], dict[int, Evaluator]] = {}
         self._bits: dict[Conjunct, int] = {}
-        self._undecided: set[int] = set()
-        """The loads of which something is not proved."""
         self._shared_is_finite = False
         self._session = Session()
         self._bounds: dict[tuple[int, bool], tuple[AbstractFloat, ...]] = {}
@@ -276,8 +274,6 @@ class Padding:
             at = None if pair.at is None else pair.at.index
             key = at, pair.conjunct, pair.leaf, pair.status, pair.reason
             pairs.setdefault(load, {}).setdefault(key, pair._replace(site=self._loads[load][0]))
-            if pair.status != PROVED:
-                self._undecided.add(load)
 
         for reduction in self.reductions.all:
             found: list[tuple[Pair, int]] = []
@@ -326,21 +322,40 @@ class Padding:
 
     def _of_products(self) -> Iterator[tuple[int, Pair]]:
         """The verdicts on what reaches the factors of products."""
-        products = Products(
-            self._conditions, self._movements, self._marks, self._mover, self._words
-        )
-        evaluator = self._evaluator(None, ALWAYS)
+        products = Products(self._conditions, self.reductions, self._marks, self._words)
         for instr in self.reductions.contractions:
-            for judged in products.judge(instr, evaluator, self._undecided):
+            for judged in products.judge(instr):
                 load = judged.mark.load
-                status = PROVED if judged.holds else OPEN
-                yield load, self._other(judged.mark, instr, status, judged.reason)
+                status, reason = (PROVED if judged.holds else OPEN), judged.reason
+                if judged.infinite and self._spreads(judged.mark, instr):
+                    status = REFUTED
+                    reason = f"padding lanes hold {judged.infinite} when they reach the product"
+                yield load, self._other(judged.mark, instr, status, reason)
+
+    def _spreads(self, mark: Mark, product: Instr) -> bool:
+        """True if a launch has lanes that a mark is about, and the product's result is stored."""
+        conjunct = mark.condition.conjunct
+        if conjunct is None or not _can_be_false(conjunct):
+            return False
+        return any(map(self._reach.is_stored, self.ssa.def_values[product.index]))
 
     def _other(self, mark: Mark, at: Instr | None, status: str, reason: str) -> Pair:
         """A verdict on something that is no tree."""
         site = self._loads[mark.load][0]
-        conjunct = mark.condition.conjunct or min(site.guard, key=repr)
-        return Pair(site, conjunct, None, None, status, reason, None, at)
+        return Pair(site, self._said(mark), None, None, status, reason, None, at)
+
+    def _said(self, mark: Mark) -> Conjunct:
+        """The conjunct of a load's mask that a mark is about, wherever it has got to."""
+        conjunct = mark.condition.conjunct
+        own = [c for site in self._loads[mark.load] for c in site.guard]
+        if conjunct in own:
+            return conjunct
+        if conjunct is not None:
+            family = self._conditions.family(mark.condition)
+            for c in own:
+                if self._conditions.family(self._conditions.of(c, self.bits(c))) == family:
+                    return c
+        return min(self._loads[mark.load][0].guard, key=repr)
 
     def _of_other_ways(self) -> Iterator[tuple[int, Pair]]:
         """What is mixed with other lanes' data in ways that are not recognised."""

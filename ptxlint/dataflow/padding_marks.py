@@ -28,6 +28,7 @@ from ptxlint.dataflow.lane_bits import LANE
 from ptxlint.dataflow.lane_hops import LaneHop
 from ptxlint.dataflow.lane_map import LaneMap
 from ptxlint.dataflow.movements import Movements, Route, Way
+from ptxlint.dataflow.padding_matrices import Factor, Factors, Passed
 from ptxlint.dataflow.reductions import WHOLE, Leaf, Node, Reduction, Reductions
 from ptxlint.dataflow.register_words import loaded_bits
 from ptxlint.dataflow.ssa_values import INSERT, MERGE, Ssa
@@ -115,6 +116,7 @@ class Marks:
         self._loops: LoopForest = reductions.loops
         self._conditions = conditions
         self._movements = movements
+        self._factors = Factors(movements, conditions)
         self._joins = joins
         self._steps = steps
         self._work = Budget(steps.limit)
@@ -140,13 +142,13 @@ class Marks:
         self._followed: dict[tuple[int, int], int] = {}
         self._told: dict[int, int] = {}
         self._going: dict[tuple[int, int, int, int], tuple[int, int]] = {}
-        self._beyond: dict[tuple[int, int, int, int], int] = {}
+        self._beyond: dict[tuple[int, int, int, tuple[int, int]], int] = {}
         self._sides: dict[object, list[tuple[int, int, LaneMap]]] = {}
         self._maps: dict[LaneMap, LaneMap] = {}
         self._fragments: dict[int, tuple[Fragments, Fragments]] = {}
         self._rounds: dict[tuple[int, int], int] = {}
         self._shuffles: dict[tuple[int, int], int] = {}
-        self._after: dict[tuple[int, int, int, int], int] = {}
+        self._after: dict[tuple[int, int, int, tuple[int, int]], int] = {}
         self.exchanged: dict[int, Instr] = {}
         """By mark: an exchange between lanes that mixes it with others in an unknown way."""
         self.carried: dict[int, int] = {}
@@ -878,6 +880,10 @@ class Marks:
             out |= bits
         return out
 
+    def stores_behind(self, reader: Instr) -> frozenset[int] | None:
+        """The stores behind a product's factors in shared memory; None if some are not known."""
+        return self._movements.behind_matrices(reader)
+
     def stored(self, reader: Instr | None = None) -> Iterator[tuple[Instr, int | None, int]]:
         """What goes to shared memory: store, value (None for a copy), marks."""
         wanted = None if reader is None else self._movements.behind_matrices(reader)
@@ -908,8 +914,9 @@ class Marks:
         by_register: dict[int, list[int]] = {}
         factors = self.factors(instr, fragments)
         in_memory = 0
-        if fragments.first is None or fragments.second is None:
-            in_memory = self._lost(_IN_MEMORY, self._all_stored(instr))
+        for side in (0, 1):
+            if fragments[side] is None and self.in_memory(instr, side) is None:
+                in_memory = self._lost(_IN_MEMORY, self._all_stored(instr))
         sides = [[f for f in factors if f[1] == side] for side in (0, 1)]
         brought: dict[tuple[int, int], int] = {}
         for element in fragments.result:
@@ -919,8 +926,9 @@ class Marks:
                 found = brought.get(key)
                 if found is None:
                     found = 0
+                    lanes = self.lanes_of(instr, along, fragments)
                     for factor, _, coordinate in sides[along]:
-                        found |= self._all_behind(factor, coordinate, shared, fragments.lanes)
+                        found |= self._all_behind(factor, coordinate, shared, lanes)
                     brought[key] = found
                 marks |= found
             marks |= in_memory
@@ -961,15 +969,50 @@ class Marks:
         out = []
         for side, elements in ((0, fragments.first), (1, fragments.second)):
             marks = self.of_factor(instr, side, elements)
-            key = id(fragments), side, tuple([bits for _, bits in marks])
+            # What is in memory has one element, known by where its coordinates lie.
+            where = id(fragments) if elements is not None else id(marks[0][0]) if marks else 0
+            key = where, side, tuple([bits for _, bits in marks])
             found = self._sides.get(key)
             if found is None:
-                found = self._sides[key] = self._factor(fragments, marks, side)
+                lanes = self.lanes_of(instr, side, fragments)[0]
+                found = self._sides[key] = self._factor(lanes, marks, side)
             out += found
         return out
 
+    def lanes_of(self, instr: Instr, side: int, fragments: Fragments) -> tuple[int, int]:
+        """The bits of the index that the layout of a factor uses, and of that of the result."""
+        factor = None if fragments[side] is not None else self.in_memory(instr, side)
+        return (fragments.lanes if factor is None else factor.lanes), fragments.lanes
+
+    def in_memory(self, instr: Instr, side: int) -> Factor | None:
+        """A factor in shared memory with its marks; None if it is not known how it was stored."""
+        factor = self._factors.of(instr, side)
+        if factor is None:
+            return None
+        put = [self._put_by(way) for way in factor.ways]
+        if factor.put == put:
+            return factor
+        factor.put = put
+        found: dict[int, dict[int, Condition]] = {}
+        there: list[tuple[int, Mark, int]] = []
+        for place, (way, bits) in enumerate(zip(factor.ways, put, strict=True)):
+            for mark in self.each(bits):
+                self._work.left -= 1
+                condition = self._factors.through(way, mark.condition)
+                if condition is not None:
+                    found.setdefault(mark.load, {})[condition.number] = condition
+                    there.append((place, mark, condition.number))
+        key = "factor", instr.index, side
+        factor.bits = self._summed_up(found, key)
+        became = self._became[key]
+        factor.passed = [
+            Passed(place, mark.condition, became[mark.load].get(number, ()))
+            for place, mark, number in there
+        ]
+        return factor
+
     def _factor(
-        self, fragments: Fragments, marks: list[tuple[Element, int]], side: int
+        self, lanes: int, marks: list[tuple[Element, int]], side: int
     ) -> list[tuple[int, int, LaneMap]]:
         """The marks of one factor's elements that go on to the result: see `factors`."""
         out = []
@@ -991,7 +1034,7 @@ class Marks:
             along, across = element.first, element.second
             if side:
                 along, across = across, along
-            kept, asked = self._going_on(bits, along, across, fragments.lanes)
+            kept, asked = self._going_on(bits, along, across, lanes)
             if asked:
                 # What no lane decides may tell blocks of k apart, not rows: it then holds in all
                 # rows of this block of k, and in some other block it does not.
@@ -1030,10 +1073,17 @@ class Marks:
         element: Element,
         along: LaneMap,
         target: LaneMap,
-        lanes: int,
+        lanes: tuple[int, int],
     ) -> Iterator[tuple[Condition, int]]:
         """The conditions of a factor's element, each with its number where the result has it."""
-        for mark in self.each(self.of(value, element.part, element.parts)):
+        bits = self.of(value, element.part, element.parts)
+        yield from self.beyond(bits, along, target, lanes)
+
+    def beyond(
+        self, bits: int, along: LaneMap, target: LaneMap, lanes: tuple[int, int]
+    ) -> Iterator[tuple[Condition, int]]:
+        """The conditions of a set of marks, each with its number where the result has it."""
+        for mark in self.each(bits):
             there = self.behind(mark.condition, along, target, lanes)
             if there is not None:
                 yield mark.condition, there.number
@@ -1063,7 +1113,8 @@ class Marks:
     ) -> list[tuple[Element, int]]:
         """The elements of a factor with their marks."""
         if elements is None:
-            return []
+            factor = self.in_memory(instr, side)
+            return [] if factor is None else [(factor.element, factor.bits)]
         registers = elements_of(instr.operands[1 + side])
         out = []
         for element in elements:
@@ -1092,7 +1143,9 @@ class Marks:
             return True
         return False if depends_on(condition.map, across, lanes) else None
 
-    def _all_behind(self, bits: int, source: LaneMap, target: LaneMap, lanes: int) -> int:
+    def _all_behind(
+        self, bits: int, source: LaneMap, target: LaneMap, lanes: tuple[int, int]
+    ) -> int:
         """A factor's marks in terms of the result's elements."""
         key = bits, id(source), id(target), lanes
         found = self._beyond.get(key)
@@ -1107,9 +1160,12 @@ class Marks:
         return found
 
     def behind(
-        self, condition: Condition, source: LaneMap, target: LaneMap, lanes: int
+        self, condition: Condition, source: LaneMap, target: LaneMap, lanes: tuple[int, int]
     ) -> Condition | None:
-        """A factor's condition in terms of the result's elements; None for other elements."""
+        """A factor's condition in terms of the result's elements; None for other elements.
+
+        `lanes` are the bits of the two's indices that their layouts use.
+        """
         if condition.lost:
             return self._conditions.lost(condition.lost)
         if condition.map is None:
@@ -1118,7 +1174,7 @@ class Marks:
         key = condition.number, id(source), id(target), lanes
         found = self._after.get(key)
         if found is None:
-            carried = carry(condition.map, source, target, lanes)
+            carried = carry(condition.map, source, target, *lanes)
             if carried is None:
                 found = self._conditions.lost(_SEVERAL_WAYS).number
             elif carried.map is None:

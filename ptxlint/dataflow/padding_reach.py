@@ -186,9 +186,13 @@ class Reach:
                 self._to_exponents = self._leading_to(self._exponents())
             if reduction.result in self._to_exponents:
                 return False
+        return self.is_stored(reduction.result)
+
+    def is_stored(self, value: int) -> bool:
+        """True if a value goes into what is stored globally."""
         if self._to_memory is None:
             self._to_memory = self._leading_to(self._stored("global"))
-        return reduction.result in self._to_memory
+        return value in self._to_memory
 
     def _exponents(self) -> list[int]:
         return [v for i in self._instrs if i.opcode == "ex2" for v in self._ssa.use_values[i.index]]

@@ -21,9 +21,10 @@ from ptxlint.dataflow.guards import ALWAYS, Conjunct, Guards, implies
 from ptxlint.dataflow.joins import Joins
 from ptxlint.dataflow.lane_hops import LaneHop
 from ptxlint.dataflow.lane_map import LaneMap
-from ptxlint.dataflow.movements import Movements, Way
+from ptxlint.dataflow.movements import Movements, Way, whole_ways
 from ptxlint.dataflow.obstacles import in_the_way_of_load
 from ptxlint.dataflow.padding_marks import CONTRACTIONS, Marks
+from ptxlint.dataflow.padding_matrices import Factor
 from ptxlint.dataflow.padding_values import (
     DATA,
     HOPPING,
@@ -121,6 +122,9 @@ class Words:
         self._behind: dict[tuple[int, int], tuple[int, ...]] = {}
         self._loaded: dict[object, tuple[Word | None, dict[int, Word | None]]] = {}
         self._sides: dict[object, Side | None] = {}
+        self._matrices: dict[
+            tuple[int, int], tuple[list[int], Word | None, dict[int, Word | None]]
+        ] = {}
         self._plans: dict[int, _Plan | None] = {}
 
     # Answers ----------------------------------------------------------------------------------
@@ -145,6 +149,23 @@ class Words:
         if found is None:
             return UNKNOWN
         return found if node.part == WHOLE else halves(found, width * 2)[node.part]
+
+    def put(
+        self, store: Instr, value: int | None, part: int, parts: int, condition: Condition
+    ) -> Word:
+        """A part of what goes to shared memory, where a condition holds; None: by a copy."""
+        if value is None:
+            return self._copied(store, condition)
+        return self.part(value, part, parts, condition)
+
+    def in_memory(self, instr: Instr, side: int, condition: Condition | None) -> Word:
+        """What the elements of a factor in shared memory hold."""
+        factor = self._marks.in_memory(instr, side)
+        if factor is None:
+            return UNKNOWN
+        free, words = self.matrix(instr, side, factor)
+        found = free if condition is None else words.get(condition.number, free)
+        return UNKNOWN if found is None else found
 
     # The passes -------------------------------------------------------------------------------
     def run(self) -> bool:
@@ -374,6 +395,8 @@ class Words:
                 inputs += self._stored(instr, at)
         elif opcode in HOPPING:
             inputs += [resolve(h.value) for v in defs for h in self._movements.hops(ssa.written(v))]
+        elif opcode == "wgmma":
+            inputs += self._stored_for(instr)
         for value in defs:
             if ssa.kind[value] in (MERGE, INSERT):
                 inputs += [resolve(v) for v in ssa.operands[value][1:]]
@@ -577,7 +600,7 @@ class Words:
         count = len(parts)
         active = [self._active(instr, at, part, parts) for part in range(count)]
         keys = tuple([self._marks.together(instr, at, part * 2 // count) for part in range(count)])
-        whole = _as_whole([[a.way for a in ways] for ways in active])
+        whole = whole_ways([[a.way for a in ways] for ways in active])
         if whole is not None:
             together = tuple([
                 Arrival(way, tuple([ways[place].bits[0] for ways in active]))
@@ -844,8 +867,7 @@ class Words:
         target = element.second if side else element.first
         form = FACTORS.get(instr.shape.types[1])
         if elements is None:
-            self.is_guessed = True
-            return Side(False, form is None or self._is_stored_finite(), {})
+            return self._memory_side(instr, side, form, target, fragments)
         registers = elements_of(instr.operands[1 + side])
         own = [
             (self._reductions.read(instr, registers[e.register]), e)
@@ -884,7 +906,8 @@ class Words:
             is_zero, is_finite = told(self._part_of(value, word, e.part, e.parts), form)
             zero, finite = zero and is_zero, finite and is_finite
             along = e.second if side else e.first
-            for condition, beyond in self._marks.going_on(value, e, along, target, fragments.lanes):
+            lanes = fragments.lanes, fragments.lanes
+            for condition, beyond in self._marks.going_on(value, e, along, target, lanes):
                 found = self._lookup(value, condition)
                 if found is None:
                     return None
@@ -900,6 +923,79 @@ class Words:
                 (finites[number] and (whole or finite)),
             )
         return Side(zero, finite, under)
+
+    def _memory_side(
+        self,
+        instr: Instr,
+        side: int,
+        form: Format | None,
+        target: LaneMap,
+        fragments: Fragments,
+    ) -> Side | None:
+        """A row or column of a factor in shared memory."""
+        factor = self._marks.in_memory(instr, side)
+        if factor is None:
+            self.is_guessed = True
+            return Side(False, form is None or self._is_stored_finite(), {})
+        free, words = self.matrix(instr, side, factor)
+        if free is None:
+            return None
+        element = factor.element
+        along = element.second if side else element.first
+        lanes = factor.lanes, fragments.lanes
+        under: dict[int, tuple[bool, bool]] = {}
+        for condition, beyond in self._marks.beyond(factor.bits, along, target, lanes):
+            word = words.get(condition.number, free)
+            if word is None:
+                return None
+            zero, finite = told(word, form)
+            before = under.get(beyond, (True, True))
+            under[beyond] = before[0] and zero, before[1] and finite
+        return Side(*told(free, form), under)
+
+    def matrix(
+        self, instr: Instr, side: int, factor: Factor
+    ) -> tuple[Word | None, dict[int, Word | None]]:
+        """What the elements of a factor in shared memory hold, freely and by condition."""
+        key = instr.index, side
+        state = [factor.bits, *(self._time_of(way) for way in factor.ways)]
+        held = self._matrices.get(key)
+        if held is not None and held[0] == state:
+            return held[1], held[2]
+        free = _join_all([self._started(way, None) for way in factor.ways])
+        brought: dict[int, tuple[list[Word | None], set[int]]] = {}
+        for place, condition, became in factor.passed:
+            self._steps.left -= 1
+            for number in became:
+                words, places = brought.setdefault(number, ([], set()))
+                words.append(self._started(factor.ways[place], condition))
+                places.add(place)
+        under: dict[int, Word | None] = {}
+        for number, (words, places) in brought.items():
+            condition = self._conditions.all[number]
+            stores = {factor.ways[p].store.index for p in places}
+            for place, way in enumerate(factor.ways):
+                if place not in places and self._may_bring(way, condition, stores):
+                    words.append(self._started(way, None))
+            under[number] = _join_all(words)
+        self._matrices[key] = state, free, under
+        return free, under
+
+    def _stored_for(self, instr: Instr) -> list[int]:
+        """The values that are stored for the factors in shared memory of a product."""
+        found = [self._marks.in_memory(instr, side) for side in (0, 1)]
+        return [
+            self._ssa.resolve(way.value)
+            for factor in found
+            if factor is not None
+            for way in factor.ways
+            if way.value is not None and way.value >= 0
+        ]
+
+    def _time_of(self, way: Way) -> int:
+        if way.value is None or way.value < 0:
+            return 0
+        return self._times.get(self._ssa.resolve(way.value), 0)
 
     def _is_stored_finite(self) -> bool:
         """True if shared memory is taken to hold finite numbers only."""
@@ -1002,32 +1098,6 @@ def _join_all(words: Iterable[Word | None]) -> Word | None:
             continue
         found = word if found is None else join(found, word)
     return found
-
-
-def _as_whole(parts: list[list[Way]]) -> list[Way] | None:
-    """The ways of a register as a whole, where its parts are those of one value side by side."""
-    count = len(parts)
-    if count < 2:
-        return parts[0] if parts else None
-    if count == 4:
-        sides = _as_whole(parts[:2]), _as_whole(parts[2:])
-        return None if sides[0] is None or sides[1] is None else _as_whole([sides[0], sides[1]])
-    low, high = parts
-    if len(low) != len(high):
-        return None
-    out: list[Way] = []
-    for first, second in zip(low, high, strict=True):
-        if first.store is not second.store or first.route is not second.route:
-            return None
-        if first.value is None or first.value < 0:
-            if first.value != second.value:
-                return None
-            out.append(first)
-            continue
-        if second != first._replace(part=first.part + 1) or first.part % 2 or first.parts % 2:
-            return None
-        out.append(first._replace(part=first.part // 2, parts=first.parts // 2))
-    return out
 
 
 def _packed(words: list[Word], width: int) -> Word:
