@@ -148,6 +148,8 @@ class Padding:
         self._evaluators: dict[tuple[Any, ...], Evaluator] = {}
         self._relatives: dict[tuple[Any, ...], dict[int, Evaluator]] = {}
         self._bits: dict[Conjunct, int] = {}
+        self._undecided: set[int] = set()
+        """The loads of which something is not proved."""
         self._shared_is_finite = False
         self._session = Session()
         self._bounds: dict[tuple[int, bool], tuple[AbstractFloat, ...]] = {}
@@ -274,6 +276,8 @@ class Padding:
             at = None if pair.at is None else pair.at.index
             key = at, pair.conjunct, pair.leaf, pair.status, pair.reason
             pairs.setdefault(load, {}).setdefault(key, pair._replace(site=self._loads[load][0]))
+            if pair.status != PROVED:
+                self._undecided.add(load)
 
         for reduction in self.reductions.all:
             found: list[tuple[Pair, int]] = []
