@@ -207,7 +207,10 @@ class Marks:
     def conditions_of(self, value: int) -> tuple[Condition, ...]:
         """The conditions of a value's marks, each once."""
         low, high = self._of.get(self._ssa.resolve(value), NONE)
-        bits = low | high
+        return self.conditions_in(low | high)
+
+    def conditions_in(self, bits: int) -> tuple[Condition, ...]:
+        """The conditions of a set of marks, each once; one object for one set."""
         found = self._distinct.get(bits)
         if found is None:
             found = self._distinct[bits] = tuple(

@@ -164,7 +164,12 @@ class Words:
         if factor is None:
             return UNKNOWN
         free, words = self.matrix(instr, side, factor)
-        found = free if condition is None else words.get(condition.number, free)
+        found = free
+        if condition is not None:
+            number: int | None = condition.number
+            if number not in words:
+                number = self._implied(condition, self._marks.conditions_in(factor.bits))
+            found = free if number is None else words.get(number, free)
         return UNKNOWN if found is None else found
 
     # The passes -------------------------------------------------------------------------------
@@ -250,7 +255,9 @@ class Words:
     def _is_implied(self, condition: Condition, other: Condition) -> bool:
         if other.map is None or not other.bits or other.bits & ~condition.bits:
             return False
-        if (other.fixed, other.at) != (condition.fixed, condition.at) or other.store >= 0:
+        if other.fixed & ~condition.fixed or other.at != condition.at & other.fixed:
+            return False
+        if other.store >= 0:
             return False
         if other.rounds != condition.rounds or condition.store >= 0:
             return False
