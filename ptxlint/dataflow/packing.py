@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Final
 
 from ptxlint.dataflow import floats
-from ptxlint.dataflow.floats import BF16, F32
+from ptxlint.dataflow.floats import BF16, F32, AbstractFloat
 from ptxlint.dataflow.integer_words import Span, bounds
 from ptxlint.dataflow.register_words import (
     BYTE,
@@ -221,11 +221,28 @@ def masked(a: Word, b: Word, width: int) -> Word:
                 return x & y
             if isinstance(y, Span) and width <= BYTE:
                 return Span(0, min(x, y.high))
+            if x == (1 << width - 1) - 1:
+                found = _with_sign(y, width, floats.absolute)
+                if found is not None:
+                    return found
     if width <= BYTE or (isinstance(a, Unknown) and isinstance(b, Unknown)):
         return UNKNOWN
     (al, ah), (bl, bh) = halves(a, width), halves(b, width)
     width //= 2
     return packed(masked(al, bl, width), masked(ah, bh, width), width)
+
+
+def _with_sign(
+    word: Word, width: int, rule: Callable[[AbstractFloat], AbstractFloat]
+) -> Word | None:
+    """A number with another sign, which is its highest bit; None for a word that is no number."""
+    if isinstance(word, Number) and word.form.bits == width:
+        return Number(word.form, rule(word.value))
+    return word if isinstance(word, Data) and word.sample is None else None
+
+
+def _negative(value: AbstractFloat) -> AbstractFloat:
+    return floats.negate(floats.absolute(value))
 
 
 def _united(shape: Shape, words: list[Word], width: int) -> Word:
@@ -242,6 +259,10 @@ def united(a: Word, b: Word, width: int, is_or: bool) -> Word:
                 return x | y if is_or else x ^ y
             if is_or and x == (1 << width) - 1:
                 return x
+            if x == 1 << width - 1:
+                found = _with_sign(y, width, _negative if is_or else floats.negate)
+                if found is not None:
+                    return found
     if width <= BYTE or (isinstance(a, Unknown) and isinstance(b, Unknown)):
         return UNKNOWN
     (al, ah), (bl, bh) = halves(a, width), halves(b, width)

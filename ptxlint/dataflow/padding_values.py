@@ -1272,7 +1272,7 @@ def _resized(found: Found, of: int, to: int, signed: bool, held: int, made: int)
         word = lowest(word, of, to)
         touched = _EVERYWHERE if touched & _LOW or (touched and held != 2 * to) else _NOWHERE
     elif isinstance(word, Span) and not signed and not word.high >> of:
-        return found
+        return Found(word, touched)
     narrow = min(of, to)
     if narrow >= made:
         return Found(word, touched)

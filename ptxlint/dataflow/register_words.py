@@ -78,12 +78,25 @@ def as_float(word: Word, form: Format) -> AbstractFloat:
         for constant in word.constants:
             found = floats.join(found, floats.decode(form, constant))
         return found
+    if isinstance(word, Span):
+        return _between(word, form)
     upper = _UPPER.get(form.name)
     if upper is not None and type(word) is tuple:
         pair: tuple[Any, ...] = word
         if isinstance(pair[0], int) and not pair[0]:
             return as_float(pair[1], upper)
     return floats.anything(form)
+
+
+def _between(word: Span, form: Format) -> AbstractFloat:
+    """The numbers whose bits lie between two others, of which those of one sign are in order."""
+    sign = 1 << form.bits - 1
+    if word.high >> form.bits or (word.low ^ word.high) & sign:
+        return floats.anything(form)
+    first, last = floats.decode(form, word.low), floats.decode(form, word.high)
+    if not last.is_finite:
+        return floats.anything(form)
+    return AbstractFloat(last.lo, first.hi) if word.low & sign else AbstractFloat(first.lo, last.hi)
 
 
 def is_finite_word(word: Word) -> bool:

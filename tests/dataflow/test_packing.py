@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ptxlint.dataflow import floats
-from ptxlint.dataflow.floats import BF16, E4M3, E5M2, F16, F32
+from ptxlint.dataflow.floats import BF16, E4M3, E5M2, F16, F32, AbstractFloat
 from ptxlint.dataflow.integer_words import Span, bounds
 from ptxlint.dataflow.packing import integer
 from ptxlint.dataflow.register_words import (
@@ -61,6 +61,9 @@ BYTE = ((DATA, 0), 0)
 """A byte of data that is extended with zeros to 32 bits."""
 
 
+ONE_TO_TWO = Number(F32, AbstractFloat(1.0, 2.0))
+
+
 @pytest.mark.parametrize(
     ("text", "words", "expected"),
     [
@@ -93,7 +96,18 @@ BYTE = ((DATA, 0), 0)
         ("and.b32 %r0, %r1, 0xff;", (DATA, 0xFF), BYTE),
         ("and.b32 %r0, %r1, 0xff0000;", (DATA, 0xFF0000), (0, (DATA, 0))),
         ("and.b32 %r0, %r1, 0xff00ff;", (DATA, 0xFF00FF), ((DATA, 0), (DATA, 0))),
-        ("and.b32 %r0, %r1, 0x7f;", (BYTE, 0x7F), ((UNKNOWN, 0), 0)),
+        ("and.b32 %r0, %r1, 0x7e;", (BYTE, 0x7E), ((UNKNOWN, 0), 0)),
+        # Signs are taken away, turned and set.
+        ("and.b32 %r0, %r1, 0x7f;", (BYTE, 0x7F), BYTE),
+        ("and.b32 %r0, %r1, 0x7fffffff;", (DATA, 0x7FFFFFFF), DATA),
+        ("xor.b32 %r0, %r1, 0x80000000;", (DATA, 0x80000000), DATA),
+        ("xor.b32 %r0, %r1, 0x80008000;", (DATA, 0x80008000), (DATA, DATA)),
+        ("xor.b32 %r0, %r1, 0x80000000;", (ONE_TO_TWO, 0x80000000),
+         Number(F32, AbstractFloat(-2.0, -1.0))),
+        ("or.b32 %r0, %r1, 0x80000000;", (Number(F32, AbstractFloat(-3.0, 2.0)), 0x80000000),
+         Number(F32, AbstractFloat(-3.0, 0.0))),
+        ("xor.b32 %r0, %r1, 0x40000000;", (ONE_TO_TWO, 0x40000000), UNKNOWN),
+        ("xor.b16 %rs0, %rs1, 0x8000;", (ONE_TO_TWO, 0x8000), UNKNOWN),
         ("and.b32 %r0, %r1, 31;", (UNKNOWN, 31), Span(0, 31)),
         ("bfi.b32 %r0, %r1, %r2, 8, 8;", (DATA, BYTE, 8, 8), ((DATA, DATA), 0)),
         ("bfi.b32 %r0, %r1, %r2, 0, 8;", (0, DATA, 0, 8), ((0, DATA), (DATA, DATA))),
@@ -214,7 +228,9 @@ class Chance:
         if isinstance(word, Span):
             return word.low <= bits <= word.high
         if isinstance(word, Data):
-            moved = bits in self.data[width]
+            # A number may have another sign.
+            signs = {bits, bits ^ 1 << width - 1}
+            moved = not signs.isdisjoint(self.data[width])
             return moved or (width == 32 and not bits & 0xFFFF and bits >> 16 in self.data[16])
         if isinstance(word, Either):
             return bits in word.constants or self.holds(word.data, bits, width)
@@ -318,3 +334,16 @@ def test_formats_of_8_bits() -> None:
     assert as_float(0, E5M2).is_zero
     assert as_float(DATA, E4M3).is_finite
     assert not as_float(((DATA, 0), 0), E4M3).is_finite
+
+
+@pytest.mark.parametrize("form", [F32, F16, BF16, E5M2, E4M3])
+@pytest.mark.parametrize("seed", range(60))
+def test_numbers_between_bits(form: floats.Format, seed: int) -> None:
+    chance = random.Random(seed)
+    low, high = sorted(chance.getrandbits(form.bits) for _ in range(2))
+    found = as_float(Span(low, high), form)
+    for _ in range(50):
+        inside = floats.decode(form, chance.randint(low, high))
+        assert floats.join(found, inside) == found
+    if not (low ^ high) >> form.bits - 1 and floats.decode(form, high).is_finite:
+        assert found.is_finite
