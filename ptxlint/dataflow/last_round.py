@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 from ptxlint.cfg.components import strongly_connected
 from ptxlint.cfg.graph import EXIT
 from ptxlint.cfg.loops import Loop
-from ptxlint.dataflow.shared_exchange import exchanges, unread
+from ptxlint.dataflow.shared_exchange import exchanges, touching, unread
 from ptxlint.dataflow.ssa_values import RESULT
 from ptxlint.dataflow.value_flow import (
     ADDRESS,
@@ -93,9 +93,10 @@ class LastRounds:
         if not any(_is_work(instr) for instr in body) or self._is_search(loop):
             return
         self.judged += 1
-        left = {store.index for store in unread(body)}
+        exchanging = touching(body)
+        left = {store.index for store in unread(exchanging)}
         self._reloaded = self._reloads(loop, left) if left else {}
-        self._received = self._receptions(body)
+        self._received = self._receptions(exchanging)
         leaving = [*dict.fromkeys([*self._leaving(loop, body), *self._reloaded])]
         handed = self._handed_on(loop)
         ties = self._ties(loop, [*leaving, *handed.values()])
@@ -203,9 +204,10 @@ class LastRounds:
         values = [v for instr in body for v in ssa.def_values[instr.index]]
         values += [phi for block in inside for phi in ssa.phis.get(block, ())]
         block_of = self._cfg.block_of
+        starts, users = ssa.all_users()
         leaving = []
         for value in values:
-            for user in ssa.users(value):
+            for user in users[starts[value] : starts[value + 1]]:
                 at = block_of[user] if user >= 0 else ssa.block_of(~user)
                 if at not in inside:
                     leaving.append(value)
@@ -225,11 +227,14 @@ class LastRounds:
 
     def _exchanges(self) -> list[tuple[Instr, list[Instr]]]:
         if self._all_exchanges is None:
-            self._all_exchanges = exchanges(self._instrs)
+            self._all_exchanges = exchanges(touching(self._instrs))
         return self._all_exchanges
 
     def _receptions(self, body: list[Instr]) -> dict[int, list[int]]:
-        """By value loaded from shared memory in the body of a loop: what rounds store there."""
+        """By value loaded from shared memory in the body of a loop: what rounds store there.
+
+        Of the body only what `touching` finds is needed.
+        """
         found: dict[int, list[int]] = {}
         groups: dict[int, list[int]] = {}
         for load, stores in exchanges(body + body):

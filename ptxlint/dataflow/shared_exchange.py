@@ -8,10 +8,27 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from ptxlint.ir.instruction import Instr
+from ptxlint.ir.instruction import Instr, Shape
 from ptxlint.ir.opcodes import memory_of
 
+_TOUCHING: Final = frozenset({"bar", "barrier", "st", "stmatrix"})
 _READERS: Final = frozenset({"ld", "ldmatrix", "wgmma"})
+
+
+def touching(instrs: Iterable[Instr]) -> list[Instr]:
+    """The barriers, and what may read or write shared memory: all that the others here look at."""
+    known: dict[Shape, bool] = {}
+    found: list[Instr] = []
+    for instr in instrs:
+        shape = instr.shape
+        touches = known.get(shape)
+        if touches is None:
+            reads = memory_of(shape).reads
+            touches = shape.opcode in _TOUCHING or not {"shared", ""}.isdisjoint(reads)
+            known[shape] = touches
+        if touches:
+            found.append(instr)
+    return found
 
 
 def exchanges(instrs: Iterable[Instr]) -> list[tuple[Instr, list[Instr]]]:

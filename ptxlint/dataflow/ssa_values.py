@@ -194,10 +194,14 @@ class Ssa:
 
         Instruction i is given as i, and ~v stands for the phi, MERGE or INSERT v.
         """
+        starts, flat = self._users or self.all_users()
+        return flat[starts[value] : starts[value + 1]]
+
+    def all_users(self) -> tuple[list[int], list[int]]:
+        """The users of all values one after the other, as in `users`, by where each begins."""
         if self._users is None:
             self._users = _collect_users(self)
-        starts, flat = self._users
-        return flat[starts[value] : starts[value + 1]]
+        return self._users
 
     def instr_users(self, value: int) -> list[Instr]:
         """The instructions that read a value, once for each operand that does."""
