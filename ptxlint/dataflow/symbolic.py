@@ -76,8 +76,9 @@ class Symbolic:
         self.ssa: Ssa = facts.get(SsaAnalysis)
         self.loops: LoopForest = facts.get(LoopsAnalysis)
         self.table = AtomTable()
-        self.wraps: dict[int, set[Wrap]] = {}
-        """By instruction: what it reads or computes that is not certain to fit its word."""
+        self._wraps: dict[int, set[Wrap]] = {}
+        self._noted: list[Wrap] = []
+        """What was computed in a word that was not looked into yet."""
         self.budget = facts.budget(SymbolicAnalysis.name, 20_000, BUDGET_PER_INSTRUCTION)
         self._instrs = facts.function.instrs
         self._geometry = _thread_extents(facts)
@@ -339,11 +340,11 @@ class Symbolic:
     def _operand(
         self, instr: Instr, operand: Operand, of: Callable[[int], Polynomial]
     ) -> Polynomial | None:
-        if isinstance(operand, Register):
+        if type(operand) is Register:
             if operand.type == "pred" or operand.type[0] == "f":
                 return None
-            return of(self.value_read(instr, operand))
-        if isinstance(operand, Immediate):
+            return of(self.ssa.use_values[instr.index][instr.uses.index(operand)])
+        if type(operand) is Immediate:
             if operand.kind != "int":
                 return None
             return self.table.constant(_as_word(instr, operand.value))
@@ -386,28 +387,33 @@ class Symbolic:
     # Wrapping ---------------------------------------------------------------------------------
     def _fits(self, instr: Instr, poly: Polynomial, bits: int, signed: bool) -> Polynomial:
         """The polynomial, with an obligation noted if the word may be too narrow for it."""
-        low, high = poly.range()
-        if signed:
-            fits = low >= -(1 << (bits - 1)) and high < 1 << (bits - 1)
-        else:
-            fits = low >= 0 and high < 1 << bits
-        if not fits:
-            self.wraps.setdefault(instr.index, set()).add(Wrap(instr.index, poly, bits, signed))
+        self._noted.append(Wrap(instr.index, poly, bits, signed))
         return poly
+
+    @property
+    def wraps(self) -> dict[int, set[Wrap]]:
+        """By instruction: what it reads or computes that is not certain to fit its word."""
+        for wrap in self._noted:
+            low, high = wrap.polynomial.range()
+            least, most = (-1 << (wrap.bits - 1), wrap.bits - 1) if wrap.signed else (0, wrap.bits)
+            if low < least or high >= 1 << most:
+                self._wraps.setdefault(wrap.instr, set()).add(wrap)
+        self._noted.clear()
+        return self._wraps
 
     def obligations(self, value: int) -> list[Wrap]:
         """What must fit for the polynomial of this value to be right, by instruction."""
         seen: set[int] = set()
         out: list[Wrap] = []
-        work = [value]
+        work, wraps = [value], self.wraps
         while work:
             current = work.pop()
             if current in seen:
                 continue
             seen.add(current)
             index = self.ssa.instr[current]
-            if self.ssa.kind[current] == RESULT and index in self.wraps:
-                out += self.wraps[index]
+            if self.ssa.kind[current] == RESULT and index in wraps:
+                out += wraps[index]
             work += self.ssa.operands[current]
         return sorted(out, key=lambda wrap: (wrap.instr, repr(wrap.polynomial)))
 
