@@ -14,7 +14,7 @@ from ptxlint.cfg.dominance import DominatorsAnalysis, DominatorTree
 from ptxlint.cfg.loops import Loop
 from ptxlint.dataflow.flag_bits import FlagBits
 from ptxlint.dataflow.loop_bounds import first_round_flag
-from ptxlint.dataflow.polynomial import INFINITY, Polynomial
+from ptxlint.dataflow.polynomial import INFINITY, Polynomial, remembered
 from ptxlint.dataflow.ssa import SsaAnalysis
 from ptxlint.dataflow.ssa_values import MERGE, PHI, RESULT, Ssa
 from ptxlint.dataflow.symbolic import Symbolic, SymbolicAnalysis
@@ -418,25 +418,52 @@ def implies(known: Conjunction, wanted: Conjunct) -> bool:
     goal = wanted.polynomial
     if goal is None:
         return False
-    goal = _undivided(goal)
-    return any(c.polynomial is not None and goal.least_above(c.polynomial) >= 0 for c in known)
+    plain = _undivided(goal)
+    for conjunct in known:
+        given = conjunct.polynomial
+        if given is None:
+            continue
+        if goal.least_above(given) >= 0:
+            return True
+        other = _undivided(given)
+        if (plain is not goal or other is not given) and plain.least_above(other) >= 0:
+            return True
+    return False
 
 
+@remembered
 def _undivided(poly: Polynomial) -> Polynomial:
-    """A polynomial that is negative where the given one is, without a division that is all of it:
-    k floor(p / d) + c >= 0 says that p / d is at least (k > 0) or at most so much."""
-    terms = [monomial for monomial in poly.terms if monomial]
-    if len(terms) != 1 or len(terms[0]) != 1:
-        return poly
-    atom, factor = poly.table.atoms[terms[0][0]], poly.terms[terms[0]]
-    if atom.kind != "fdiv":
-        return poly
-    part, divisor = atom.data
-    if factor > 0:
-        least: Polynomial = part - divisor * -(poly.constant // factor)
-        return _undivided(least)
-    most: Polynomial = -part + (divisor * (poly.constant // -factor) + divisor - 1)
-    return _undivided(most)
+    """A polynomial that is negative where the given one is, with divisions taken out.
+
+    k floor(p / d) + k r + c >= 0 says that floor(p / d) is at least -r - floor(c / k), and so p at
+    least d times that, for whole numbers r and positive k; a negative k that it is at most so much.
+    """
+    for _ in range(_NESTED):
+        found = _without_division(poly)
+        if found is None:
+            break
+        poly = found
+    return poly
+
+
+def _without_division(poly: Polynomial) -> Polynomial | None:
+    table = poly.table
+    # A quotient within another one has a smaller number: the outer ones go first.
+    for monomial in sorted(poly.terms, reverse=True):
+        factor = poly.terms[monomial]
+        atom = table.atoms[monomial[0]] if len(monomial) == 1 else None
+        # A sign bit, which divisions of signed words add, is left to its bounds.
+        if atom is None or atom.kind != "fdiv" or atom.high - atom.low <= 2:
+            continue
+        size = abs(factor)
+        if any(m and c % size for m, c in poly.terms.items()):
+            continue
+        rest = {m: c // size for m, c in poly.terms.items() if m != monomial}
+        part, divisor = atom.data
+        bound = Polynomial(table, {m: c for m, c in rest.items() if c}) * divisor
+        found: Polynomial = part + bound if factor > 0 else bound - part + (divisor - 1)
+        return found
+    return None
 
 
 def _inequality(relation: str, a: Polynomial, b: Polynomial) -> Any:

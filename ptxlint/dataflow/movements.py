@@ -34,6 +34,7 @@ from ptxlint.ir.pattern import fold
 from ptxlint.ir.types import BITS
 
 _ANOTHER_LAYOUT: Final = "the padding passes through shared memory in another layout"
+_CARRIED: Final = "a loop carries the padding on in a way that is not recognised"
 _NO_MAP: Final = f"{_ANOTHER_LAYOUT}: which lanes it is in is not linear in the thread's number"
 _IN_PART: Final = f"{_ANOTHER_LAYOUT}: it is known for some of the threads alone that are read from"
 _ANOTHER_LANE: Final = "`shfl` moves the padding to lanes that are not known"
@@ -155,6 +156,7 @@ class Movements:
         self._arrivals: dict[tuple[int, int], tuple[tuple[Way, ...], ...] | None] = {}
         self._matrices: dict[tuple[int, int], MatrixArrivals | None] = {}
         self._through: dict[tuple[int, int], Condition | None] = {}
+        self._next_rounds: dict[tuple[int, int], Condition | None] = {}
         self._places: dict[Payload, tuple[int | None, int, int]] = {}
         self.stores = [
             i
@@ -223,6 +225,28 @@ class Movements:
             moved = self._conditions.moved(condition, found)
         later = self._later(moved, route.rounds, route.outside, route.store)
         return None if later is None or self._is_void(later, route.rounds) else later
+
+    def in_next_round(self, condition: Condition, header: int) -> Condition | None:
+        """A condition of one round of a loop as the next round sees it.
+
+        None if it does not hold in any round that follows on another one: there is no such round,
+        or it is known not to in those that come. Lost if it is not known how the loop carries it.
+        """
+        key = condition.number, header
+        if key not in self._next_rounds:
+            self._next_rounds[key] = self._find_next_round(condition, header)
+        return self._next_rounds[key]
+
+    def _find_next_round(self, condition: Condition, header: int) -> Condition | None:
+        if condition.lost:
+            return condition
+        later = self._conditions.earlier(condition, header)
+        if later is None:
+            return self._conditions.lost(_CARRIED)
+        if later is condition or later.lost or later.conjunct is None:
+            return later
+        number = dict(later.rounds).get(header)
+        return None if self._rounds.holds(later.conjunct, header, number, True) else later
 
     def on_matrix(
         self, route: Route, condition: Condition

@@ -64,13 +64,14 @@ class Rounds:
                     continue
                 found.append(Conjunct(bound - index))
                 (only, *others) = bound.atoms() or (None,)
-                if only is None or others or bound != bound.table.plain(only):
+                constant = bound.constant
+                if only is None or others or bound - constant != bound.table.plain(only):
                     continue
                 if only.kind == "max":
                     parts = [p for p in only.data if isinstance(p, Polynomial)]
-                    rest = [p for p in parts if p.range()[1] > 0]
+                    rest = [p for p in parts if p.range()[1] + constant > 0]
                     if len(rest) == 1:
-                        found.append(Conjunct(rest[0] - index))
+                        found.append(Conjunct(rest[0] + constant - index))
         return found
 
     def _limit(self, loop: Loop, conjunct: Conjunct) -> tuple[Polynomial, Polynomial] | None:

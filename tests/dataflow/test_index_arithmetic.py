@@ -245,3 +245,46 @@ def test_a_bit_that_something_else_may_set_is_not_known() -> None:
     test = "and.b32 %r13, %r12, 16;\nsetp.ne.s32 %p1, %r13, 0;\n"
     (found,) = own(PACKED.format(other="%r20") + test + LOAD)
     assert "n - 1" not in found
+
+
+def test_a_quotient_is_bounded_as_its_dividend_is() -> None:
+    table = AtomTable()
+    n = variable(table, "n", -(2**31), 2**31 - 1)
+    lane = variable(table, "lane", 0, 1)
+    index = variable(table, "index", 0, 2**31 - 1)
+    tiles = floor_divide(n + 15, 16)
+    comes = frozenset({Conjunct(tiles - index - 1)})
+    assert implies(comes, Conjunct(n - index * 16 - 1))
+    assert implies(comes, Conjunct(n - index * 16 - lane * 4 + 15))
+    assert not implies(comes, Conjunct(n - index * 16 - lane * 4 - 1))
+    assert not implies(comes, Conjunct(n - index * 16 - 2))
+    # Rounded towards zero, a negative size has a sign bit added.
+    sign = floor_divide(n + 15, 1 << 31)
+    rounded = frozenset({Conjunct(floor_divide(n + sign * 15 + 15, 16) - index - 1)})
+    assert implies(rounded, Conjunct(n - index * 16 + 14))
+    assert not implies(rounded, Conjunct(n - index * 16 - 2))
+    # From the quotient to the dividend, not the other way round.
+    assert not implies(frozenset({Conjunct(n - index * 16 - 1)}), Conjunct(tiles - index - 2))
+
+
+def test_what_is_implied_holds() -> None:
+    random = Random(5)
+    found = 0
+    for _ in range(400):
+        table = AtomTable()
+        x, y = variable(table, "x", -9, 20), variable(table, "y", 0, 6)
+        size = random.choice([2, 3, 4])
+        quotient = floor_divide(x + random.randrange(5), size) * random.choice([1, -1, 2])
+        step = random.choice([1, -1, 2])
+        known = quotient + y * step + random.randrange(-4, 5)
+        wanted = random.choice([x, -x]) + y * step * size + random.randrange(-9, 12)
+        if random.random() < 0.5:
+            known, wanted = wanted, known
+        if not implies(frozenset({Conjunct(known)}), Conjunct(wanted)):
+            continue
+        found += 1
+        for a in range(-9, 21):
+            for b in range(7):
+                given = {"x": a, "y": b}
+                assert value(known, given) < 0 or value(wanted, given) >= 0
+    assert found > 5

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from ptxlint.cfg.loops import LoopsAnalysis
 from ptxlint.dataflow.conditions import ANY_INDEX, Condition, Conditions
 from ptxlint.dataflow.guards import Conjunct, GuardsAnalysis
 from ptxlint.dataflow.lane_map import LaneMap, lane_width
@@ -134,3 +135,63 @@ def test_conditions_arrive_where_the_data_do(name: str) -> None:
         pass
     assert total[KERNELS[name]] > 0
     assert not total["unknown"]
+
+
+LOOP = """.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 .ptr .global a, .param .u32 n) .reqntid 32
+{{
+.reg .pred %p<9>;
+.reg .b32 %r<40>;
+ld.param.u32 %r4, [n];
+{before}
+mov.b32 %r5, 0;
+LOOP:
+add.s32 %r5, %r5, {step};
+setp.{relation}.s32 %p2, %r5, {limit};
+@%p2 bra LOOP;
+DONE: ret;
+}}
+"""
+TILES = """setp.lt.s32 %p1, %r4, 1;
+@%p1 bra DONE;
+add.s32 %r7, %r4, 15;
+shr.s32 %r6, %r7, 4;"""
+AT_LEAST_ONE = """add.s32 %r7, %r4, 15;
+shr.s32 %r8, %r7, 4;
+max.s32 %r6, %r8, 1;"""
+
+
+@pytest.mark.parametrize(
+    ("loop", "comes", "goes"),
+    [
+        (LOOP.format(before="", step=16, relation="lt", limit="%r4"), -1, 14),
+        (LOOP.format(before=TILES, step=1, relation="ne", limit="%r6"), -1, 14),
+        (LOOP.format(before=AT_LEAST_ONE, step=1, relation="ne", limit="%r6"), -1, 14),
+    ],
+)
+def test_a_condition_that_no_later_round_meets_ends_there(loop: str, comes: int, goes: int) -> None:
+    """Rounds come as long as 16 K < n: beyond that there is nothing to be padding."""
+    module = parse(loop, "k.ptx")
+    facts = Facts(module, module.functions[0])
+    subject = Subject(facts)
+    (header,) = [found.header for found in facts.get(LoopsAnalysis).loops]
+    table = facts.get(SymbolicAnalysis).table
+    n = table.plain(table.atom("param", ("n", 0), -(2**31), 2**31 - 1))
+    index = table.plain(table.atom("index", (header,), 0, 1 << 200, header))
+
+    def after(slack: int) -> Condition | None:
+        """What becomes of "n - 16 K + slack < 0" in the next round."""
+        condition = subject.conditions.of(Conjunct(n - index * 16 + slack), 0)
+        return subject.movements.in_next_round(condition, header)
+
+    # In the next round it says n - 16 K + slack + 16 < 0.
+    assert after(comes) is None
+    assert after(goes) is None
+    kept = after(comes - 17)
+    assert kept is not None
+    assert not kept.lost
+    assert str(kept.conjunct) == str(Conjunct(n - index * 16 + comes - 1))
+    still = subject.conditions.of(Conjunct(n - 40), 0)
+    assert subject.movements.in_next_round(still, header) is still
