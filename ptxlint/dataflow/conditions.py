@@ -384,9 +384,16 @@ class Conditions:
         return rest.substitute({index: table.plain(index) + by})
 
     def earlier(self, condition: Condition, header: int) -> Condition | None:
-        """What the condition of an iteration of a loop is in the next one, None if unknown."""
+        """What the condition of an iteration of a loop is in the next one, None if unknown.
+
+        One that was about a certain round, and does not change with the rounds otherwise, is then
+        about any of them.
+        """
         if not self.varies(condition, header):
             return condition
+        general = self._of_any_round(condition, header)
+        if general is not None:
+            return general
         key = condition.number, header
         found = self._earlier.get(key)
         if found is None:
@@ -395,6 +402,15 @@ class Conditions:
                 return None
             found = self._earlier[key] = moved
         return found
+
+    def _of_any_round(self, condition: Condition, header: int) -> Condition | None:
+        rest, to = condition.rest, condition.map
+        others = tuple([known for known in condition.rounds if known[0] != header])
+        if others == condition.rounds or rest is None or to is None:
+            return None
+        if self.is_changing(rest, header):
+            return None
+        return self._with(rest, to, condition.steps, condition.store, condition.origin, others)
 
     def _shifted(self, condition: Condition, header: int) -> Condition | None:
         if condition.map is None or condition.steps >= _DEEP or condition.store >= 0:

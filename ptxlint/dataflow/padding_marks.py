@@ -961,6 +961,8 @@ class Marks:
 
     def _accumulated(self, instr: Instr, element: Element) -> int:
         """The marks of the element of the accumulator that a result's element is added to."""
+        if instr.opcode == "wgmma" and self._movements.is_added_to(instr) is False:
+            return 0
         value = self._movements.accumulator(instr, element.register)
         return 0 if value is None else self.of(value, element.part, element.parts)
 

@@ -340,11 +340,14 @@ class Words:
                 words: list[Word | None] = []
                 for operand, earlier in zip(operands, before, strict=True):
                     found = None if earlier is None else earlier.get(condition.number)
+                    if earlier is not None and not found:
+                        words.append(self._free.get(operand))
+                        continue
                     for c in found or [condition]:
-                        if earlier is not None and not found:
-                            words.append(self._free.get(operand))
-                        else:
-                            words.append(self._lookup(operand, c))
+                        words.append(self._lookup(operand, c))
+                    if found and all(len(c.rounds) > len(condition.rounds) for c in found):
+                        # What was about one round says nothing of what the others left.
+                        words.append(self._free.get(operand))
                 under[condition.number] = _join_all(words)
         else:
             for condition in asked:
@@ -687,12 +690,39 @@ class Words:
                 continue
             words, places = found
             stores = {distinct[p].way.store.index for p in places}
-            for place, (way, _) in enumerate(distinct):
-                if place not in places and self._may_bring(way, condition, stores):
-                    words.append(self._started(way, None))
+            for place, arrival in enumerate(distinct):
+                if place not in places and self._may_bring(arrival.way, condition, stores):
+                    words.append(self._started(arrival.way, self._own_of(arrival, condition)))
             under[condition.number] = _join_all(words)
         self._loaded[key] = free, under
         return free, under
+
+    def _own_of(self, arrival: Arrival, condition: Condition) -> Condition | None:
+        """A condition of what was stored that holds where this one does for who reads it.
+
+        What was stored before a loop is read in one round: there the two may say the same.
+        """
+        way, by_half = arrival
+        here = self._in_its_round(condition, way)
+        if here is None:
+            return None
+        for mark in dict.fromkeys(m for bits in by_half for m in self._marks.each(bits)):
+            self._steps.left -= 1
+            there = self._movements.through(way.route, mark.condition)
+            if there is None or there.lost:
+                continue
+            there = self._in_its_round(there, way)
+            if there is not None and (there is here or self._is_implied(here, there)):
+                return mark.condition
+        return None
+
+    def _in_its_round(self, condition: Condition, way: Way) -> Condition | None:
+        """A condition in the round in which what was stored before a loop is read."""
+        found: Condition | None = condition
+        for age in way.route.rounds:
+            if found is not None and age.rounds is not None and not age.inside:
+                found = self._conditions.before(found, age.header, age.rounds)
+        return found
 
     def _may_bring(self, way: Way, condition: Condition, stores: set[int]) -> bool:
         """True if a condition may hold for threads and rounds in which data come this way."""
