@@ -19,6 +19,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 from ptxlint.dataflow import floats, integer_words
 from ptxlint.dataflow.conditions import Condition, Conditions
 from ptxlint.dataflow.floats import FORMATS, AbstractFloat, Format
+from ptxlint.dataflow.fragments import elements_of
 from ptxlint.dataflow.guards import ALWAYS, Conjunct, Conjunction, Guards, GuardsAnalysis
 from ptxlint.dataflow.joins import Joins, JoinsAnalysis
 from ptxlint.dataflow.lane_map import lane_width
@@ -213,21 +214,37 @@ class Padding:
         """
         self._shared_is_finite = True
         words = self._made_words()
+        stored = [v for s in self._reach.shared_stores() for v in self._reach.payload(s)]
+        if not self._reach.is_without_infinities:
+            words.want(stored)
         self._shared_is_finite = self._reach.is_without_infinities or all(
-            is_finite_word(words.free(value))
-            for store in self._reach.shared_stores()
-            for value in self._reach.payload(store)
+            is_finite_word(words.free(value)) for value in stored
         )
-        return words if self._shared_is_finite or not words.is_guessed else self._made_words()
+        if not self._shared_is_finite:
+            if words.is_guessed:
+                words = self._made_words()
+            words.assume_anything()
+        words.want(self._wanted())
+        return words
+
+    def _wanted(self) -> Iterator[int]:
+        """What reductions combine and products multiply."""
+        for reduction in self.reductions.all:
+            for leaf in reduction.leaves:
+                yield from self._roots(leaf)
+        for instr in self.reductions.contractions:
+            for operand in instr.operands[1:3]:
+                for register in elements_of(operand):
+                    value = self.reductions.read(instr, register)
+                    if value is not None:
+                        yield value
 
     def _made_words(self) -> Words:
-        words = Words(
+        return Words(
             self.ssa, self.guards, self.uniformity, self.reductions, self._dependences,
             self._conditions, self._movements, self._marks, self._joins, self.steps,
             self._shared_is_finite,
         )  # fmt: skip
-        words.run()
-        return words
 
     # Sites ------------------------------------------------------------------------------------
     def _find_sites(self) -> None:

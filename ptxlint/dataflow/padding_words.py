@@ -2,7 +2,8 @@
 
 For each value there is a *free* word, which contains whatever any lane of any thread may hold, and
 for each condition of its marks the word of the elements for which that condition holds. Both are
-computed in one pass over the function and again for what loops carry, until nothing changes. An
+computed in the order of the function, and again for what loops carry, until nothing changes: only
+of values that are asked for, and of what these are made of. An
 operand that is not marked with a condition holds its free word there, or, where it is the same for
 all threads that the condition tells apart, a statistic: some finite number.
 """
@@ -10,6 +11,7 @@ all threads that the condition tells apart, a statistic: some finite number.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from heapq import heapify, heappop, heappush
 from typing import Any, Final, NamedTuple
 
 from ptxlint.dataflow import floats
@@ -48,7 +50,7 @@ from ptxlint.dataflow.padding_values import (
 )
 from ptxlint.dataflow.reductions import WHOLE, Node, Reductions
 from ptxlint.dataflow.register_words import extended, loaded_bits, packed, whole_of
-from ptxlint.dataflow.ssa_values import INSERT, MERGE, RESULT, Ssa
+from ptxlint.dataflow.ssa_values import INSERT, MERGE, PHI, RESULT, Ssa
 from ptxlint.dataflow.uniformity import Uniformity
 from ptxlint.facts import Budget
 from ptxlint.ir.instruction import Instr
@@ -60,6 +62,8 @@ FACTORS: Final = {"f16": F16, "bf16": BF16, "tf32": F32, "f32": F32, "f64": F64,
 _ROUNDS: Final = 5
 """So often what a loop carries is joined before it is widened, and again before it is given up."""
 _PASSES: Final = 16
+_BROUGHT: Final = frozenset({"ld", "ldu", "ldmatrix", "redux", "atom", "call"})
+"""What gives data that is not made of the operands."""
 _NO_VALUE: Final = -1
 """In place of a value that is not followed."""
 _ANYTHING: Final = {name: Number(form, floats.anything(form)) for name, form in FACTORS.items()}
@@ -116,7 +120,15 @@ class Words:
         self._is_index: dict[int, bool] = dependences.of_index
         self._times: dict[int, int] = {}
         """By value: when it changed last."""
-        self._evaluated: dict[int, int] = {}
+        self._wanted: set[int] = set()
+        self._inputs: dict[int, list[int]] = {}
+        self._readers: dict[int, list[int]] = {}
+        """By value: the units that read it. Units are the values of joins, or ~instruction."""
+        self._places: dict[int, tuple[int, int, int]] = {}
+        self._changed: list[int] = []
+        """The values that changed since that was last asked."""
+        self._is_running = False
+        self._has_given_up = False
         self._counts: dict[int, int] = {}
         self._now = 0
         self._behind: dict[tuple[int, int], tuple[int, ...]] = {}
@@ -126,29 +138,35 @@ class Words:
             tuple[int, int], tuple[list[int], Word | None, dict[int, Word | None]]
         ] = {}
         self._plans: dict[int, _Plan | None] = {}
+        for value in ssa.at_entry:
+            self._free[value] = UNKNOWN
 
     # Answers ----------------------------------------------------------------------------------
     def free(self, value: int) -> Word:
         """What a value may hold in any lane."""
-        found = self._free.get(self._ssa.resolve(value))
-        return UNKNOWN if found is None else found
+        return self._answer(value, None)
 
     def under(self, value: int, condition: Condition) -> Word:
         """What a value holds where a condition does."""
-        found = self._lookup(self._ssa.resolve(value), condition)
-        return UNKNOWN if found is None else found
+        return self._answer(value, condition)
 
     def part(self, value: int, part: int, parts: int, condition: Condition | None) -> Word:
         """A part of a value: see `free` and `under`."""
-        found = self._lookup(self._ssa.resolve(value), condition)
-        return UNKNOWN if found is None else self._part_of(value, found, part, parts)
+        return self._part_of(value, self._answer(value, condition), part, parts)
 
     def node(self, node: Node, width: int, condition: Condition | None) -> Word:
         """The word of a node of a reduction; `width` is that of the node."""
-        found = self._lookup(self._ssa.resolve(node.value), condition)
-        if found is None:
-            return UNKNOWN
+        found = self._answer(node.value, condition)
         return found if node.part == WHOLE else halves(found, width * 2)[node.part]
+
+    def _answer(self, value: int, condition: Condition | None) -> Word:
+        value = self._ssa.resolve(value)
+        if value not in self._wanted:
+            self.want([value])
+        if self._is_running or self._has_given_up:
+            return UNKNOWN
+        found = self._lookup(value, condition)
+        return UNKNOWN if found is None else found
 
     def put(
         self, store: Instr, value: int | None, part: int, parts: int, condition: Condition
@@ -161,7 +179,8 @@ class Words:
     def in_memory(self, instr: Instr, side: int, condition: Condition | None) -> Word:
         """What the elements of a factor in shared memory hold."""
         factor = self._marks.in_memory(instr, side)
-        if factor is None:
+        self.want(self._stored_for(instr))
+        if factor is None or self._is_running or self._has_given_up:
             return UNKNOWN
         free, words = self.matrix(instr, side, factor)
         found = free
@@ -173,27 +192,133 @@ class Words:
         return UNKNOWN if found is None else found
 
     # The passes -------------------------------------------------------------------------------
-    def run(self) -> bool:
-        """Compute all words; False if that came to no end, and nothing is known."""
-        cfg = self._ssa.cfg
-        order = [cfg.blocks[b] for b in sorted(cfg.rpo, key=lambda b: cfg.position[b])]
-        phis = self._ssa.phis
-        for value in self._ssa.at_entry:
-            self._free[value] = UNKNOWN
+    def want(self, values: Iterable[int]) -> None:
+        """Compute values, and all that they are made of.
+
+        What is asked for while that goes on, and not yet known, is taken to be anything.
+        """
+        if self._is_running:
+            return
+        fresh = self._made_of([self._ssa.resolve(v) for v in values])
+        if fresh:
+            self._is_running = True
+            self._run(fresh)
+            self._is_running = False
+
+    def assume_anything(self) -> None:
+        """Take what comes from shared memory in an unknown way to be anything from now on."""
+        self._unseen = UNKNOWN
+
+    def _made_of(self, values: list[int]) -> list[int]:
+        """The units that are not known yet of which values are made."""
+        wanted, unit_inputs, readers = self._wanted, self._inputs, self._readers
+        fresh: list[int] = []
+        work = [v for v in values if v not in wanted]
+        while work:
+            value = work.pop()
+            if value in wanted:
+                continue
+            wanted.add(value)
+            unit = self._unit(value)
+            if unit is None or unit in unit_inputs:
+                continue
+            inputs = unit_inputs[unit] = self._inputs_of(unit)
+            fresh.append(unit)
+            for read in inputs:
+                readers.setdefault(read, []).append(unit)
+                if read not in wanted:
+                    work.append(read)
+        return fresh
+
+    def _unit(self, value: int) -> int | None:
+        """What makes a value: the value itself for a join, or ~instruction; None if nothing."""
+        ssa = self._ssa
+        if ssa.kind[value] == PHI:
+            return value if ssa.phi_block[value] in ssa.cfg.position else None
+        at = ssa.instr[value]
+        return ~at if at >= 0 and ssa.cfg.block_of[at] in ssa.cfg.position else None
+
+    def _inputs_of(self, unit: int) -> list[int]:
+        """The values that a unit is computed from."""
+        ssa = self._ssa
+        resolve = ssa.resolve
+        if unit >= 0:
+            inputs = [resolve(v) for v in ssa.operands[unit]]
+            region = self._joins.region(ssa.phi_block[unit]) if len(inputs) > 1 else None
+            if region is not None:
+                inputs += [
+                    resolve(branch.predicate)
+                    for branch in region.branches.values()
+                    if self.is_of_data(branch.predicate)
+                ]
+            return inputs
+        instr = self._instrs[~unit]
+        defs = ssa.def_values[instr.index]
+        opcode = instr.opcode
+        inputs = []
+        if opcode == "ldmatrix" or (opcode == "ld" and instr.shape.space == "shared"):
+            for at in range(len(defs)):
+                inputs += self._stored(instr, at)
+        elif opcode not in _BROUGHT and not instr.shape.row.is_call:
+            inputs = [resolve(v) for v in ssa.use_values[instr.index] if self._is_read(v)]
+            if opcode in HOPPING:
+                hops = self._movements.hops
+                inputs += [resolve(h.value) for v in defs for h in hops(ssa.written(v))]
+            elif opcode == "wgmma":
+                inputs += self._stored_for(instr)
+        for value in defs:
+            if ssa.kind[value] in (MERGE, INSERT):
+                inputs += [resolve(v) for v in ssa.operands[value] if self._is_read(v)]
+        return inputs
+
+    def _is_read(self, value: int) -> bool:
+        """False for predicates of indices: those are decided by what they compare."""
+        return self._ssa.register[value].type != "pred" or self.is_of_data(value)
+
+    def _place_of(self, unit: int) -> tuple[int, int, int]:
+        """Where a unit comes in the order of the function."""
+        ssa = self._ssa
+        if unit >= 0:
+            return ssa.cfg.position[ssa.phi_block[unit]], 0, unit
+        return ssa.cfg.position[ssa.cfg.block_of[~unit]], 1, ~unit
+
+    def _run(self, fresh: list[int]) -> None:
+        """Compute units until nothing changes; if that comes to no end nothing is known."""
+        places, readers, changed = self._places, self._readers, self._changed
+        for unit in fresh:
+            places[unit] = self._place_of(unit)
+        later: set[int] = set(fresh)
         for _ in range(_PASSES):
-            before = self._now
-            for block in order:
-                for phi in phis.get(block.index, ()):
-                    self._phi(phi, block.index)
-                for at in range(block.start, block.end):
-                    self._instr(self._instrs[at])
-            if self._now == before:
-                return True
+            work = [(places[unit], unit) for unit in later]
+            heapify(work)
+            queued = later
+            later = set()
+            while work:
+                place, unit = heappop(work)
+                queued.discard(unit)
+                self._counts[unit] = self._counts.get(unit, 0) + 1
+                self._steps.left -= 1
+                if unit >= 0:
+                    self._phi(unit, self._ssa.phi_block[unit])
+                else:
+                    self._instr(self._instrs[~unit])
+                if not changed:
+                    continue
+                for value in changed:
+                    for reader in readers.get(value, ()):
+                        if places[reader] <= place:
+                            later.add(reader)
+                        elif reader not in queued:
+                            queued.add(reader)
+                            heappush(work, (places[reader], reader))
+                changed.clear()
+            if not later:
+                return
             if self._steps.spent:
                 break
+        self._has_given_up = True
         self._free.clear()
         self._under.clear()
-        return False
 
     def _set(self, value: int, free: Word, under: dict[int, Word | None]) -> None:
         old = self._free.get(value)
@@ -208,6 +333,7 @@ class Words:
         if changed:
             self._now += 1
             self._times[value] = self._now
+            self._changed.append(value)
 
     def _asked(self, value: int) -> tuple[Condition, ...]:
         """The conditions under which a value is wanted."""
@@ -290,29 +416,12 @@ class Words:
         self._settled[value] = word, found
         return found
 
-    def _is_new(self, unit: int, inputs: Iterable[int]) -> bool:
-        """True if something changed that a unit is made of; units are values, or ~instruction."""
-        last = self._evaluated.get(unit)
-        if last is not None:
-            times = self._times
-            for value in inputs:
-                if times.get(value, 0) > last:
-                    break
-            else:
-                return False
-        self._evaluated[unit] = self._now
-        self._counts[unit] = self._counts.get(unit, 0) + 1
-        self._steps.left -= 1
-        return True
-
     # Joins ------------------------------------------------------------------------------------
     def _phi(self, phi: int, block: int) -> None:
         ssa = self._ssa
         if ssa.resolve(phi) != phi:
             return
         operands = [ssa.resolve(v) for v in ssa.operands[phi]]
-        if not self._is_new(phi, operands):
-            return
         sources = ssa.phi_sources(block)
         loop = self._reductions.loops.with_header(block)
         position = ssa.cfg.position
@@ -399,19 +508,6 @@ class Words:
             return
         opcode = instr.opcode
         resolve = ssa.resolve
-        inputs: list[int] = [resolve(v) for v in ssa.use_values[instr.index]]
-        if opcode == "ldmatrix" or (opcode == "ld" and instr.shape.space == "shared"):
-            for at in range(len(defs)):
-                inputs += self._stored(instr, at)
-        elif opcode in HOPPING:
-            inputs += [resolve(h.value) for v in defs for h in self._movements.hops(ssa.written(v))]
-        elif opcode == "wgmma":
-            inputs += self._stored_for(instr)
-        for value in defs:
-            if ssa.kind[value] in (MERGE, INSERT):
-                inputs += [resolve(v) for v in ssa.operands[value][1:]]
-        if not self._is_new(~instr.index, inputs):
-            return
         if self._counts[~instr.index] > 3 * _ROUNDS:
             for value in defs:
                 made = ssa.written(value)
