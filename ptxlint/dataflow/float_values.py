@@ -725,15 +725,24 @@ class FloatValues:
         words, nonpositive = self._words, self.scenario.nonpositive
         powers = self._powers() if self.scenario.overflows else frozenset()
         moved: dict[int, int] = {}
-        """The last sweep in which a value changed."""
+        """By group the step in which its word changed last."""
+        looked = [0] * len(program)
+        """The step in which each turn was taken last."""
+        step = 0
         for sweep in range(_SWEEPS):
             changed = False
-            for value, group, others, joins, local, inputs, plan in program:
+            for at, (value, group, others, joins, local, inputs, plan) in enumerate(program):
                 before = words.get(value)
-                # What was worked out, of what has not changed since, stands.
-                stands = local and before is not None
-                if stands and all(moved.get(v, -1) < sweep - 1 for v in inputs):
-                    continue
+                if local and before is not None:
+                    # What was worked out, of what has not changed since, stands.
+                    last = looked[at]
+                    for v in inputs:
+                        if moved.get(v, 0) > last:
+                            break
+                    else:
+                        continue
+                step += 1
+                looked[at] = step
                 found = self._step(value) if plan is None else self._planned(plan)
                 if found is None:
                     continue
@@ -750,7 +759,7 @@ class FloatValues:
                     words[value] = found
                     for other in others:
                         words[other] = found
-                    moved[group] = sweep
+                    moved[group] = step
                     changed = True
             self._anything = self._share()
             if not changed:
