@@ -45,6 +45,7 @@ from ptxlint.dataflow.padding_values import (
 )
 from ptxlint.dataflow.padding_words import Words
 from ptxlint.dataflow.polynomial import Polynomial
+from ptxlint.dataflow.recurrences import Recurrences
 from ptxlint.dataflow.reductions import (
     Leaf,
     Node,
@@ -177,7 +178,15 @@ class Padding:
             self._mover.marks = self._marks
             self._loads = list(self._groups())
             self._put_marks()
+            kept = Recurrences(self.ssa, self.reductions)
+            free = self._apart()
+            self._marks.is_kept = lambda phi, carried, condition: kept.keeps(
+                free.under(condition), phi, carried
+            )
             self._marks.spread()
+            self._marks.note_recurrences(kept.entering)
+            self._marks.is_kept = None
+            free.release()
             self._bytes = ByteMarks(self.ssa, self.reductions, self._movements, self._marks)
             if has_bytes(facts.function):
                 self._marks.of_byte = self._bytes.of
@@ -480,6 +489,15 @@ class Padding:
         if found is None:
             found = self._bits[conjunct] = conjunct_bits(conjunct, self.uniformity)
         return found
+
+    def _apart(self) -> Evaluator:
+        """An evaluator that shares nothing with those that judge, for questions while marks are
+        still missing."""
+        return Evaluator(
+            self.ssa, self.guards, self.uniformity, self.reductions,
+            Hypothesis(None, frozenset(), 0), self.steps, None, DATA, self._shared_is_finite,
+            self._dependences, self._joins, self._mover, None, None, {},
+        )  # fmt: skip
 
     def _evaluator(
         self,

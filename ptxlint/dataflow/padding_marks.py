@@ -159,6 +159,10 @@ class Marks:
         """By mark: an atomic update that it reaches."""
         self.of_byte: Callable[[int, int], int] | None = None
         """Says what marks a byte has, once all have spread; till then it has those of its half."""
+        self._kept: dict[tuple[int, int, int], bool] = {}
+        self.is_kept: Callable[[int, int, Condition], bool] | None = None
+        """Tells of a phi, what is handed on to it and a condition that holds in a round whether
+        that round hands it on as it was."""
         self.is_complete = True
         """False if the way round loops was given up."""
 
@@ -312,11 +316,68 @@ class Marks:
             if loop is not None and source >= 0 and self._loops.contains(loop, source):
                 if phi in self._reductions.accumulators:
                     marks = self._lasting(marks[0], block), self._lasting(marks[1], block)
+                else:
+                    marks = self._not_kept(phi, operand, marks, block)
                 marks = self._next(marks[0], block), self._next(marks[1], block)
             low |= marks[0]
             high |= marks[1]
         if low or high:
             self._set(phi, (low, high))
+
+    def note_recurrences(self, entering: Callable[[int, int], list[int]]) -> None:
+        """Note padding of single rounds that changes what a loop carries by arithmetic.
+
+        `entering` tells what goes into what is handed on to a phi.
+        """
+        for block, phis in self._ssa.phis.items():
+            loop = self._loops.with_header(block)
+            varying = {c.number for c in self._conditions.all if self._is_apart(c, block)}
+            if loop is None or not varying:
+                continue
+            sources = self._ssa.phi_sources(block)
+            for phi in phis:
+                if self._ssa.resolve(phi) != phi or phi in self._reductions.accumulators:
+                    continue
+                for source, operand in zip(sources, self._ssa.operands[phi], strict=True):
+                    if source >= 0 and self._loops.contains(loop, source):
+                        self._note_recurrence(phi, operand, entering(phi, operand), varying, block)
+
+    def _is_apart(self, condition: Condition, header: int) -> bool:
+        return not condition.lost and self._conditions.varies(condition, header)
+
+    def _note_recurrence(
+        self, phi: int, carried: int, values: list[int], varying: set[int], header: int
+    ) -> None:
+        bits = 0
+        for value in values:
+            bits |= self.of(value)
+        for mark in self.each(bits):
+            condition = mark.condition
+            if condition.number in varying and not self._is_handed_on(phi, carried, condition):
+                self.carried.setdefault(self.number(*mark), header)
+
+    def _is_handed_on(self, phi: int, carried: int, condition: Condition) -> bool:
+        """True if a round that a condition is about hands on a phi as it was."""
+        key = phi, carried, condition.number
+        known = self._kept.get(key)
+        if known is None:
+            is_kept = self.is_kept
+            known = is_kept is not None and is_kept(phi, carried, condition)
+            self._kept[key] = known
+        return known
+
+    def _not_kept(self, phi: int, carried: int, marks: Halves, header: int) -> Halves:
+        """The marks of padding that changes what a loop hands on from round to round."""
+        if self.is_kept is None:
+            return marks
+        drop = 0
+        for mark in self.each(marks[0] | marks[1]):
+            condition = mark.condition
+            if condition.lost or not self._conditions.varies(condition, header):
+                continue
+            known = self._is_handed_on(phi, carried, condition)
+            drop |= known << self.number(*mark)
+        return marks[0] & ~drop, marks[1] & ~drop
 
     def _lasting(self, bits: int, header: int) -> int:
         """The marks that are the same in all rounds: the others are judged where a sum over the

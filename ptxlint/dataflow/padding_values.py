@@ -868,6 +868,10 @@ class Evaluator:
         return None, False
 
     # Transfer ---------------------------------------------------------------------------------
+    def held_by(self, instr: Instr, operand: Operand) -> Found:
+        """What an operand of an instruction holds."""
+        return self._source(instr, operand)
+
     def _source(self, instr: Instr, operand: Operand) -> Found:
         if isinstance(operand, Register):
             read = self._reductions.read(instr, operand)

@@ -453,6 +453,53 @@ def test_a_scan_that_a_loop_goes_on_with(fill: str, expected: str) -> None:
     assert set(statuses(RUNNING.replace("FILL", fill))) == {expected}
 
 
+RECURRENT = """
+    mov.b32 %r4, 0;
+    mov.b32 %r6, 0;
+    LOOP:
+    add.s32 %r9, %r6, %r1;
+    setp.lt.s32 %p1, %r9, %r2;
+    mov.b32 %r3, FIRST;
+    @%p1 ld.global.b32 %r3, [%d1];
+    mov.b32 %r5, SECOND;
+    @%p1 ld.global.b32 %r5, [%d1+4];
+    ex2.approx.f32 %r7, %r3;
+    fma.rn.f32 %r4, %r4, %r7, %r5;
+    add.s32 %r6, %r6, 32;
+    setp.lt.s32 %p2, %r6, %r50;
+    @%p2 bra LOOP;
+"""
+"""h = 2^g h + x: a round without elements leaves h as it was if g and x are 0."""
+
+
+@pytest.mark.parametrize(
+    ("decay", "added", "expected"),
+    [
+        ("0", "0", {"proved"}),
+        ("0f80000000", "0f80000000", {"proved"}),
+        ("0f3F800000", "0", {"open", "proved"}),
+        ("0fFF800000", "0", {"open", "proved"}),
+        ("0", "0f3F800000", {"open", "refuted"}),
+    ],
+)
+def test_what_rounds_leave_as_it_was(decay: str, added: str, expected: set[str]) -> None:
+    body = RECURRENT.replace("FIRST", decay).replace("SECOND", added)
+    # What is summed up beside it is judged apart; the decay has no other use.
+    body = body.replace("add.s32 %r6", "add.f32 %r8, %r8, %r5;\nadd.s32 %r6")
+    found = statuses("mov.b32 %r8, 0;\n" + body + "st.global.b32 [%d2], %r4;\n")
+    assert expected >= set(found)
+    assert ("open" in found) == ("open" in expected)
+
+
+@pytest.mark.parametrize(
+    ("decay", "added"), [("0f3F800000", "0"), ("0fFF800000", "0"), ("0", "0f3F800000")]
+)
+def test_what_rounds_change_is_not_proved_behind_them(decay: str, added: str) -> None:
+    body = RECURRENT.replace("FIRST", decay).replace("SECOND", added)
+    found = statuses(body + tree("add", "%r4", 10))
+    assert "proved" not in found
+
+
 @pytest.mark.parametrize("step", ["1", "-1"])
 def test_what_a_loop_carries_settles(step: str) -> None:
     # Each round is masked apart, and its padding stays in what the next rounds take over.
