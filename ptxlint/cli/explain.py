@@ -73,6 +73,9 @@ def _wrapped(text: str) -> list[str]:
 
 def _code(sample: Sample) -> list[str]:
     code = textwrap.dedent(sample.code).strip("\n")
+    if not code.startswith(".version"):
+        # Bodies are put together of pieces that are indented each in its own way.
+        code = "\n".join(line.strip() for line in code.splitlines() if line.strip())
     return [f"    {line}".rstrip() for line in code.splitlines()]
 
 

@@ -245,6 +245,14 @@ def test_rules_are_listed_and_explained() -> None:
     assert ptxlint("rule").stdout.count("Why:") == len(listed)
 
 
+def test_samples_of_several_pieces_are_printed_alike() -> None:
+    """They are put together with a start that is indented in its own way."""
+    printed = ptxlint("rule", "MSK203").stdout
+    code = [line for line in printed.split("Reported:")[1].splitlines() if line.endswith(";")]
+    assert len(code) > 30
+    assert all(line.startswith("    ") and line[4] != " " for line in code)
+
+
 @pytest.fixture
 def broken(folder: Path) -> dict[str, str]:
     """An environment with a plugin whose rule does not load."""
