@@ -23,6 +23,7 @@ from ptxlint.ir.operand import Operand, Vector
 from ptxlint.ir.pattern import fold
 from ptxlint.ir.types import BITS
 
+_INTEGERS: Final = frozenset(kind + size for kind in "bus" for size in ("8", "16", "32", "64"))
 _DEEP: Final = 200
 """So many moves of a byte are followed one behind the other."""
 
@@ -232,7 +233,7 @@ def _moved(marks: ByteMarks, instr: Instr, value: int, byte: int) -> int | None:
 
 def _converted(marks: ByteMarks, instr: Instr, value: int, byte: int) -> int | None:
     types = instr.shape.types
-    if len(types) != 2 or any(t[0] not in "bus" or t[-2] == "x" for t in types):
+    if len(types) != 2 or not _INTEGERS.issuperset(types):
         return None
     size = min(BITS.get(t, 32) for t in types) // 8
     if byte >= size:

@@ -43,6 +43,7 @@ _PASSES: Final = 24
 """So often all instructions are looked at before what loops carry is given up."""
 _MOST_MARKS: Final = 96
 """So many marks are told apart on one value."""
+_WIDE: Final = frozenset({"b32", "u32", "s32"})
 _PACKED: Final = frozenset({"f16x2", "bf16x2", "f32x2"})
 _WHOLE_WIDTH: Final = 32
 _ENDS: Final = frozenset({"st", "stmatrix", "red", "bra", "call", "bar", "barrier"})
@@ -568,9 +569,11 @@ class Marks:
         for value in data:
             marks = self._get(value)
             both |= marks[0] | marks[1]
-        if len(types) == 2 and types[0][0] in "bu" and types[1] in ("u16", "b16"):
+        if len(types) != 2 or instr.shape.has("sat"):
+            return both, both
+        if types[0] in _WIDE and types[1] in ("u16", "b16"):
             return both, 0
-        if len(types) == 2 and types[1][0] in "bu" and types[0] in ("u16", "b16"):
+        if types[1] in _WIDE and types[0] in ("u16", "b16"):
             narrow = self._operand(instr, instr.operands[1])[0]
             return narrow, narrow
         return both, both
