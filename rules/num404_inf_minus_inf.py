@@ -140,7 +140,9 @@ class InfMinusInf(Rule):
             if verdict.status == REFUTED:
                 yield _hit(maxima, verdict)
             assumes = _ASSUMES if verdict.status == PROVED else ()
-            yield Verdict(verdict.status, verdict.reason, verdict.at, assumes=assumes)
+            why = maxima.obstacle(verdict.at) if verdict.status == OPEN else ""
+            reason = f"{verdict.reason}; {why}" if why else verdict.reason
+            yield Verdict(verdict.status, reason, verdict.at, assumes=assumes)
 
 
 def _hit(maxima: MaskedMaxima, verdict: MaximumVerdict) -> Hit:

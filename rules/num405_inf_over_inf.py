@@ -136,7 +136,9 @@ def _judge(nonfinite: Nonfinite, quotients: Quotients, refuted: set[object]) -> 
             reason = max(reason for reason, _ in reasons)
             yield Verdict("proved", reason, divisions[0], assumes=_ASSUMES)
         else:
-            yield Verdict("open", "dividend and divisor may both be infinite", at)
+            why = nonfinite.obstacle(at)
+            reason = "dividend and divisor may both be infinite" + (f"; {why}" if why else "")
+            yield Verdict("open", reason, at)
 
 
 def _hit(nonfinite: Nonfinite, fault: Fault, overflow: Instr) -> Hit:

@@ -169,9 +169,9 @@ def _judge(
         if divisor is not None and not divisor.may_be_zero and not divisor.nan:
             continue
         if not facts.get(ExponentialSumsAnalysis).is_divisor(division):
-            yield Verdict(
-                "open", "the divisor is a reduction, and it was not seen that it is not 0", division
-            )
+            why = nonfinite.obstacle(division)
+            reason = "the divisor is a reduction, and it was not seen that it is not 0"
+            yield Verdict("open", f"{reason}; {why}" if why else reason, division)
             return
         assumes = (*_ASSUMES, "a row has a score that is not masked")
     yield Verdict("proved", "no divisor is 0", group[0][0], assumes=assumes)

@@ -23,7 +23,7 @@ from ptxlint.dataflow.uniformity import UniformityAnalysis
 from ptxlint.dataflow.value_flow import CHOICE, ValueFlow
 from ptxlint.facts import Analysis, Facts
 from ptxlint.ir.instruction import Instr
-from ptxlint.ir.operand import Immediate, Operand
+from ptxlint.ir.operand import Immediate, Operand, Symbol
 
 _MAX_TERMS: Final = 4_096
 _MAX_STEPS: Final = 64
@@ -53,6 +53,7 @@ class ExponentialSums:
         self.ssa: Ssa = self.flow.ssa
         self._dependences = Dependences(self.ssa, facts.get(UniformityAnalysis), self.reductions)
         self._known: dict[int, bool] = {}
+        self._parameters = frozenset(p.name for p in facts.function.params)
         self._below: dict[int, set[Node]] = {}
         self._base: dict[int, dict[Node, list[tuple[Node, Multiple]]]] = {}
 
@@ -100,7 +101,9 @@ class ExponentialSums:
     def _is_parameter(self, value: int) -> bool:
         """True for a parameter of the kernel, which is taken to be positive."""
         instr = self.reductions.definition(value)
-        return instr is not None and instr.opcode == "ld" and instr.shape.space == "param"
+        if instr is None or instr.opcode != "ld" or instr.shape.space != "param":
+            return False
+        return any(isinstance(a, Symbol) and a.name in self._parameters for a in instr.args)
 
     def _is_sum(self, value: int) -> bool:
         terms = self._terms(value)

@@ -50,7 +50,7 @@ from ptxlint.dataflow.value_flow import ValueFlow, ValueFlowAnalysis
 from ptxlint.facts import Analysis, Budget, Facts
 from ptxlint.ir.instruction import Instr, Shape
 from ptxlint.ir.opcodes import memory_of
-from ptxlint.ir.operand import Address, Immediate, Negated, Operand, Register, Vector
+from ptxlint.ir.operand import Address, Immediate, Negated, Operand, Register, Symbol, Vector
 from ptxlint.ir.pattern import fold
 from ptxlint.ir.types import BITS
 
@@ -140,6 +140,7 @@ class FloatSources:
         self.loops = self.flow.loops
         self._post = facts.get(PostDominatorsAnalysis)
         self._instrs = facts.function.instrs
+        self._parameters = frozenset(p.name for p in facts.function.params)
         self.stores, self.is_fed_from_outside = self._shared_memory()
         self.inputs_of: dict[int, tuple[int, ...]] = {}
         self._provenance: SharedProvenance = facts.get(SharedProvenanceAnalysis)
@@ -255,6 +256,10 @@ class FloatSources:
             elif instr.opcode not in _LOADS:
                 outside = True
         return [self.ssa.resolve(v) for v in dict.fromkeys(stored)], outside
+
+    def is_parameter(self, instr: Instr) -> bool:
+        """True for a load of a parameter of the function itself."""
+        return any(isinstance(a, Symbol) and a.name in self._parameters for a in instr.args)
 
     def is_shared_load(self, instr: Instr) -> bool:
         return instr.opcode in _LOADS and instr.shape.space == "shared"
@@ -387,7 +392,7 @@ class FloatSources:
             parts = tuple(tuple(node.part for node in nodes) for nodes in handed)
             return "shared", BITS.get(register.type), parts
         if opcode in _LOADS:
-            return "load", shape.space, shape.type
+            return "load", shape.space, shape.type, self.is_parameter(instr)
         if opcode in _TENSOR:
             return "product"
         if opcode in ("atom", "call") or any(isinstance(o, Address) for o in instr.operands):
@@ -1012,6 +1017,9 @@ class FloatValues:
     def _loaded(self, instr: Instr) -> Word:
         space, kind = instr.shape.space, instr.shape.type
         if space == "param":
+            if not self._sources.is_parameter(instr):
+                # The result of a call.
+                return UNKNOWN
             form = F64 if kind.endswith("64") else F32
             positive = AbstractFloat(form.normal, form.largest)
             return Number(form, positive) if kind[1:] in ("32", "64") else DATA

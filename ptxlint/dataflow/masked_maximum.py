@@ -100,6 +100,10 @@ class MaskedMaxima:
         """The Python line of an instruction, or the instruction where no line is known."""
         return self._nonfinite.line(instr)
 
+    def obstacle(self, instr: Instr) -> str:
+        """What on the way to an instruction's operands is not followed; "" if all is."""
+        return self._nonfinite.obstacle(instr)
+
     def load_behind(self, instr: Instr) -> Instr | None:
         """A load that the scores of a selection are made of."""
         return self._nonfinite.load_behind(instr)

@@ -14,6 +14,7 @@ from ptxlint.cfg.dominance import PostDominatorsAnalysis
 from ptxlint.dataflow.float_values import FloatSlice, FloatValues, Scenario
 from ptxlint.dataflow.floats import FORMATS, AbstractFloat, Format, Mode, exp2
 from ptxlint.dataflow.guards import GuardsAnalysis
+from ptxlint.dataflow.obstacles import Obstacles
 from ptxlint.dataflow.padding_values import Data, Number, Word
 from ptxlint.dataflow.reductions import WHOLE, Reductions, ReductionsAnalysis
 from ptxlint.dataflow.ssa import SsaAnalysis
@@ -306,6 +307,10 @@ class Nonfinite:
                 found = self.reductions.all[members[found.index]].at
             self._reductions_behind[divisor] = found
         return self._reductions_behind[divisor]
+
+    def obstacle(self, instr: Instr) -> str:
+        """What on the way to an instruction's operands is not followed; "" if all is."""
+        return Obstacles(self._facts).behind(self.ssa.use_values[instr.index])
 
     def exponential_behind(self, division: Instr) -> Instr | None:
         """An exponential that a divisor is made of, None if it is made of none."""

@@ -58,7 +58,8 @@ class Obstacles:
         if shape.space == "param" and shape.opcode == "st":
             return self._call(self._next_call(instr))
         if shape.space == "param" and shape.opcode == "ld" and not self._is_parameter(instr):
-            return "the result of a call is not followed"
+            call = self._last_call(instr)
+            return "the result of a call is not followed" if call is None else self._call(call)
         return in_the_way_of_load(instr)
 
     def behind(self, values: Iterable[int]) -> str:
@@ -126,6 +127,13 @@ class Obstacles:
         end = cfg.blocks[cfg.block_of[instr.index]].end
         following = self._instrs[instr.index : end]
         return next((i for i in following if i.shape.row.is_call), None)
+
+    def _last_call(self, instr: Instr) -> Instr | None:
+        """The call that a result is loaded of."""
+        cfg = self._ssa.cfg
+        start = cfg.blocks[cfg.block_of[instr.index]].start
+        before = reversed(self._instrs[start : instr.index])
+        return next((i for i in before if i.shape.row.is_call), None)
 
     def _is_parameter(self, instr: Instr) -> bool:
         """True for a load of the function's own parameter."""

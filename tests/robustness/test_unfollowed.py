@@ -390,3 +390,48 @@ def test_guards_beside_accesses_that_are_not_known(name: str) -> None:
 def test_guards_beside_what_hides_no_access(name: str) -> None:
     found = guard_verdicts(PLAIN[name])
     assert {rule: o.status for rule, o in found.items()} == dict.fromkeys(GUARDS, "proved")
+
+
+FRACTION = """
+mul.f32 %r20, %r10, 0f3FB8AA3B;
+ex2.approx.f32 %r21, %r20;
+{between}
+add.f32 %r22, %r21, %r41;
+div.full.f32 %r23, %r21, %r22;
+@%p1 st.global.b32 [%rd5], %r23;
+"""
+NORM = """
+mul.f32 %r20, %r10, %r10;
+{between}
+add.f32 %r21, %r20, %r41;
+{tree}
+div.full.f32 %r44, %r10, {sum};
+@%p1 st.global.b32 [%rd5], %r44;
+"""
+ON_THE_WAY = {
+    name: CASES[name]
+    for name in ("unknown opcode", "recursion", "indirect call", "call by parameters in memory")
+}
+
+
+def with_functions(text: str, case: Case) -> str:
+    """The map with the functions of a case in place of its own."""
+    start, end = text.index(".extern"), text.index(".visible")
+    return f"{text[:start]}{case.head}\n{text[end:]}"
+
+
+@pytest.mark.parametrize("name", ON_THE_WAY)
+@pytest.mark.parametrize("rule", ["NUM405", "NUM406"])
+def test_quotients_of_what_is_not_followed(rule: str, name: str) -> None:
+    case = ON_THE_WAY[name]
+    between = f"{case.before}\n{case.between}"
+    if rule == "NUM405":
+        body = FRACTION.format(between=between)
+    else:
+        text, total = tree("add.f32", "%r21", 24)
+        body = NORM.format(between=between, tree=text, sum=total)
+    report = check(SourceText(with_functions(MAP.format(body), case), "k.ptx"), select=rule)
+    assert {f.rule for f in report.findings} <= {"PARSE"}
+    (found,) = (o for o in report.obligations if o.rule == rule)
+    assert found.status == "open"
+    assert case.words in found.reason
