@@ -18,7 +18,16 @@ def trailing_zeros(value: int) -> int:
 
 def low_zeros(poly: Polynomial) -> int:
     """How many low bits of the polynomial are certainly zero."""
-    return min((trailing_zeros(c) for c in poly.terms.values()), default=512)
+    atoms = poly.table.atoms
+    found = 512
+    for monomial, coefficient in poly.terms.items():
+        zeros = trailing_zeros(coefficient)
+        if zeros < found and len(monomial) == 1:
+            atom = atoms[monomial[0]]
+            if atom.kind == "select":
+                zeros += min(low_zeros(atom.data[1]), low_zeros(atom.data[2]))
+        found = min(found, zeros)
+    return found
 
 
 def floor_divide(poly: Polynomial, divisor: int) -> Polynomial:

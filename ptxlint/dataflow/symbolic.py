@@ -23,7 +23,7 @@ from ptxlint.dataflow.bitwise import (
     latest_block,
 )
 from ptxlint.dataflow.loop_bounds import last_index
-from ptxlint.dataflow.polynomial import INFINITY, AtomTable, Polynomial
+from ptxlint.dataflow.polynomial import INFINITY, Atom, AtomTable, Polynomial
 from ptxlint.dataflow.ssa import SsaAnalysis
 from ptxlint.dataflow.ssa_values import MERGE, PHI, RESULT, Ssa
 from ptxlint.facts import Analysis, Facts
@@ -56,6 +56,7 @@ _MAX_PRODUCT: Final = 8 * MAX_TERMS
 """Terms of two factors multiplied: many may cancel or be one."""
 _MAX_CTA: Final = {"x": 2**31 - 2, "y": 65534, "z": 65534}
 _MAX_TID: Final = {"x": 1024, "y": 1024, "z": 64}
+_FLIPPED: Final = {"lt": "ge", "ge": "lt", "le": "gt", "gt": "le", "eq": "ne", "ne": "eq"}
 _INTEGERS: Final = frozenset(f"{sign}{bits}" for sign in "bus" for bits in (16, 32, 64))
 """The register types that are followed."""
 
@@ -236,13 +237,23 @@ class Symbolic:
             return None
         return self._select(predicate, yes, no, self.ssa.block_of(value))
 
-    def _select(self, predicate: int, yes: Polynomial, no: Polynomial, block: int) -> Polynomial:
+    def _select(
+        self,
+        predicate: int,
+        yes: Polynomial,
+        no: Polynomial,
+        block: int,
+        gap: tuple[str, Polynomial] | None = None,
+    ) -> Polynomial:
+        """What a predicate chooses; `gap` is what it compares with 0, and how."""
         if yes == no:
             return yes
         root, same = self.ssa.root(predicate)
         if not same:
             yes, no = no, yes
         a, b = yes.range(), no.range()
+        if gap is not None:
+            a, b = _where(yes, a, *gap), _where(no, b, _FLIPPED[gap[0]], gap[1])
         atom = self.table.atom("select", (root, yes, no), min(a[0], b[0]), max(a[1], b[1]), block)
         return self.table.plain(atom)
 
@@ -265,10 +276,18 @@ class Symbolic:
             overlay[phi] = self._opaque(phi)
         found: dict[int, Polynomial] = {}
         last = self._last_index(loop, overlay)
+        made: dict[int, Polynomial] = {}
         for phi in phis:
-            poly = self._induction(loop, phi, overlay, known, last)
+            poly = self._induction(loop, phi, overlay, known, last, made)
             if poly is not None:
                 found[phi] = poly
+        if found and len(found) < len(phis):
+            counted = {self._atom(overlay[phi]): poly for phi, poly in found.items()}
+            for phi in phis:
+                if phi not in found and phi in made:
+                    poly = self._delayed(loop, phi, made[phi], counted, known)
+                    if poly is not None:
+                        found[phi] = poly
         self._opening.discard(header)
         for phi in phis:
             known[phi] = found.get(phi) or self._opaque(phi)
@@ -300,21 +319,15 @@ class Symbolic:
         overlay: _Overlay,
         known: dict[int, Polynomial],
         last: int | None,
+        made: dict[int, Polynomial],
     ) -> Polynomial | None:
-        block = self.ssa.phi_block[phi]
-        inits: list[int] = []
-        nexts: list[int] = []
-        for source, operand in zip(
-            self.ssa.phi_sources(block), self.ssa.operands[phi], strict=True
-        ):
-            inside = source >= 0 and self.loops.contains(loop, source)
-            (nexts if inside else inits).append(operand)
+        inits, nexts = self._ways_in(loop, phi)
         if len(inits) != 1 or not nexts:
             return None
         values = {self._evaluate(v, overlay) for v in nexts}
         if len(values) != 1:
             return None
-        value = values.pop()
+        value = made[phi] = values.pop()
         step = value - overlay[phi]
         is_same = last == 1 and self._is_invariant(value, loop)
         if not is_same and not self._is_invariant(step, loop):
@@ -325,6 +338,47 @@ class Symbolic:
             step = value - init
         index = self.table.atom("index", (loop.header,), 0, INFINITY, loop.header)
         return init + step * self.table.plain(index)
+
+    def _ways_in(self, loop: Loop, phi: int) -> tuple[list[int], list[int]]:
+        """What a header phi is in the first round, and in the others."""
+        inits: list[int] = []
+        nexts: list[int] = []
+        block = self.ssa.phi_block[phi]
+        for source, operand in zip(
+            self.ssa.phi_sources(block), self.ssa.operands[phi], strict=True
+        ):
+            inside = source >= 0 and self.loops.contains(loop, source)
+            (nexts if inside else inits).append(operand)
+        return inits, nexts
+
+    def _atom(self, poly: Polynomial) -> Atom:
+        """The atom that a polynomial consists of."""
+        ((number,),) = poly.terms
+        return self.table.atoms[number]
+
+    def _delayed(
+        self,
+        loop: Loop,
+        phi: int,
+        value: Polynomial,
+        counted: dict[Atom, Polynomial],
+        known: dict[int, Polynomial],
+    ) -> Polynomial | None:
+        """A phi that each round works out from its number for the next one, as pipelined loops do.
+
+        None unless the first round is given what a round before it would have worked out.
+        """
+        atoms = value.atoms()
+        if counted.keys().isdisjoint(atoms):
+            return None
+        index = self.table.atom("index", (loop.header,), 0, INFINITY, loop.header)
+        value = value.substitute(counted)
+        before = value.substitute({index: self.table.plain(index) - 1})
+        first = before.substitute({index: self.table.constant(0)})
+        inits, _ = self._ways_in(loop, phi)
+        if not self._is_invariant(first, loop) or first != self._evaluate(inits[0], known):
+            return None
+        return before
 
     def _is_invariant(self, poly: Polynomial, loop: Loop) -> bool:
         """True if no part of the polynomial is computed inside the loop."""
@@ -668,7 +722,43 @@ def _selp(symbolic: Symbolic, instr: Instr, value: int, of: _Of) -> Polynomial |
         return None
     chosen = symbolic.value_read(instr, predicate)
     block = symbolic.ssa.block_of(value)
-    return symbolic._select(chosen, operands[0], operands[1], block)
+    gap = None if all(o.is_constant for o in operands) else _compared(symbolic, chosen, of)
+    return symbolic._select(chosen, operands[0], operands[1], block, gap)
+
+
+def _compared(symbolic: Symbolic, predicate: int, of: _Of) -> tuple[str, Polynomial] | None:
+    """What a predicate compares with 0, and how; None if it is no comparison of integers."""
+    ssa = symbolic.ssa
+    root, _ = ssa.root(predicate)
+    if ssa.kind[root] != RESULT or ssa.result[root]:
+        return None
+    instr = symbolic._instrs[ssa.instr[root]]
+    shape = instr.shape
+    if shape.opcode != "setp" or len(instr.operands) != 3 or shape.type[0] not in "bus":
+        return None
+    relation = shape.modifiers[0]
+    a, b = (symbolic._operand(instr, operand, of) for operand in instr.operands[1:3])
+    if relation not in _FLIPPED or a is None or b is None:
+        return None
+    if shape.type[0] == "u" and min(a.range()[0], b.range()[0]) < 0:
+        return None
+    return relation, a - b
+
+
+def _where(
+    poly: Polynomial, bounds: tuple[int, int], relation: str, gap: Polynomial
+) -> tuple[int, int]:
+    """The bounds of a polynomial where `gap` has a relation to 0, if it is that and a number."""
+    rest = poly - gap
+    if not rest.is_constant:
+        return bounds
+    low, high = bounds
+    at = rest.constant
+    if relation in ("lt", "le"):
+        high = min(high, at - (relation == "lt"))
+    elif relation in ("gt", "ge"):
+        low = max(low, at + (relation == "gt"))
+    return (low, high) if low <= high else bounds
 
 
 def _load(symbolic: Symbolic, instr: Instr, value: int, of: _Of) -> Polynomial | None:

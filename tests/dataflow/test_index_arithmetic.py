@@ -288,3 +288,45 @@ def test_what_is_implied_holds() -> None:
                 given = {"x": a, "y": b}
                 assert value(known, given) < 0 or value(wanted, given) >= 0
     assert found > 5
+
+
+def test_a_chosen_number_keeps_its_low_zeros_and_its_bounds() -> None:
+    chosen = """setp.lt.u32 %p2, %r1, 7;
+    selp.b32 %r5, 32, 0, %p2;
+    and.b32 %r6, %r0, 7;
+    or.b32 %r7, %r5, %r6;
+    setp.lt.s32 %p1, %r7, 38;
+    """
+    (found,) = own(chosen + LOAD)
+    assert found.startswith("-tid.x[0] - 2*tid.x[1] - 4*tid.x[2] - select(")
+    # %ctaid % 6 in two steps: below 3 it is itself, else 3 less.
+    remainder = """rem.u32 %r5, %r1, 6;
+    sub.s32 %r6, %r5, 3;
+    setp.{relation}.u32 %p2, %r5, {limit};
+    selp.b32 %r7, {yes}, {no}, %p2;
+    setp.lt.s32 %p1, %r7, {below};
+    """
+    below = remainder.format(relation="lt", limit=3, yes="%r5", no="%r6", below=3)
+    assert own(below + LOAD) == set()
+    turned = remainder.format(relation="ge", limit=3, yes="%r6", no="%r5", below=3)
+    assert own(turned + LOAD) == set()
+    other = remainder.format(relation="lt", limit=4, yes="%r5", no="%r6", below=3)
+    assert own(other + LOAD) != set()
+
+
+@pytest.mark.parametrize(("start", "known"), [(128, True), (64, False)])
+def test_what_a_round_works_out_for_the_next_one_is_an_index(start: int, known: bool) -> None:
+    loop = f"""mov.b32 %r5, 0;
+    mov.b32 %r6, {start};
+    LOOP:
+    or.b32 %r7, %r6, %r0;
+    setp.lt.s32 %p1, %r7, %r4;
+    {LOAD}
+    add.s32 %r5, %r5, 64;
+    add.s32 %r6, %r5, 128;
+    setp.lt.s32 %p2, %r5, 640;
+    @%p2 bra LOOP;
+    """
+    (found,) = own(loop)
+    bits = "-tid.x[0] - 2*tid.x[1] - 4*tid.x[2] - 8*tid.x[3] - 16*tid.x[4]"
+    assert (found == f"{bits} - 64*K1 + n - 129 >= 0") == known
