@@ -127,6 +127,10 @@ def _judge(nonfinite: Nonfinite, quotients: Quotients, refuted: set[object]) -> 
     for division in quotients.divisions:
         met = {nonfinite.line(factor.at) for factor in quotients.factors(division)}
         line = nonfinite.line(division)
+        behind = nonfinite.exponential_behind(division)
+        if line == division.index and behind is not None:
+            # Without a line of their own, quotients by the same exponentials belong together.
+            line = nonfinite.line(behind)
         if not refuted & {line, *met}:
             lines.setdefault(line, []).append(division)
     for divisions in lines.values():

@@ -220,10 +220,10 @@ class ExponentialSums:
 
     def _differences(self, argument: Node) -> Iterator[tuple[int, Node, Multiple]]:
         """(maximum, score, the multiple of the maximum) of which an exponent is the difference."""
-        parts = self._linear(argument)
-        if parts is None or len(parts) != 2:
-            return
-        for score, subtracted in (parts, reversed(parts)):
+        # A score may be a sum itself: then it is one term.
+        ways = [self._linear(argument), self._linear(argument, 1)]
+        pairs = [parts for parts in ways if parts is not None and len(parts) == 2]
+        for score, subtracted in ((p[at], p[1 - at]) for p in pairs for at in (0, 1)):
             roots = self._maxima.trees.maxima_of(*subtracted.node)
             if len(roots) != 1:
                 continue
@@ -232,8 +232,8 @@ class ExponentialSums:
             if chosen is not None and start is not None:
                 yield roots[0], chosen, start
 
-    def _linear(self, argument: Node) -> list[Multiple] | None:
-        """What an exponent is a sum of multiples of."""
+    def _linear(self, argument: Node, sums: int = _MAX_STEPS) -> list[Multiple] | None:
+        """What an exponent is a sum of multiples of; so many sums are taken apart."""
         work = [Multiple(argument, 1.0)]
         out: list[Multiple] = []
         for item in work:
@@ -241,9 +241,10 @@ class ExponentialSums:
                 return None
             instr = self.reductions.definition(item.node.value)
             inner = None if instr is None else self._expanded(item, instr)
-            if inner is None:
+            if inner is None or (len(inner) > 1 and not sums):
                 out.append(item)
             else:
+                sums -= len(inner) > 1
                 work += inner
         return out
 

@@ -135,3 +135,11 @@ def test_what_a_loop_rescales(rescale: str, is_bounded: bool) -> None:
     rounds = {"maximum": lanes("max", 53, 20), "sum": lanes("add", 56, 40)}
     body = ROUNDS.format(rescale=rescale, **rounds)
     assert reason(body) == ("no divisor is infinite" if is_bounded else "no dividend is infinite")
+
+
+@pytest.mark.parametrize(("taken", "is_bounded"), [("%r6", True), ("%r1", False), ("%r7", False)])
+def test_a_score_that_is_a_sum(taken: str, is_bounded: bool) -> None:
+    body = "add.f32 %r6, %r1, %r2;\nadd.f32 %r7, %r6, %r2;\n" + lanes("max", 6, 20)
+    body += f"sub.f32 %r10, {taken}, %r29;\n" + POWER + lanes("add", 11, 40)
+    body += "div.full.f32 %r9, %r11, %r49;"
+    assert reason(body) == ("no divisor is infinite" if is_bounded else "")
