@@ -452,8 +452,7 @@ class Words:
                     if earlier is not None and not found:
                         words.append(self._free.get(operand))
                         continue
-                    for c in found or [condition]:
-                        words.append(self._lookup(operand, c))
+                    words += [self._lookup(operand, c) for c in found or [condition]]
                     if found and all(len(c.rounds) > len(condition.rounds) for c in found):
                         # What was about one round says nothing of what the others left.
                         words.append(self._free.get(operand))
