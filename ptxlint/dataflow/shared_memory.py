@@ -6,7 +6,7 @@ from typing import ClassVar, NamedTuple
 
 from ptxlint.facts import Analysis, Facts
 from ptxlint.ir.function import Function, Variable
-from ptxlint.ir.instruction import Instr
+from ptxlint.ir.instruction import Instr, Shape
 from ptxlint.ir.operand import Symbol
 
 
@@ -75,8 +75,12 @@ def _named(
     while work:
         current = work.pop()
         own = _own(current)
+        naming: dict[Shape, bool] = {}
         for instr in current.instrs:
-            for atom in instr.args:
+            shape = instr.shape
+            if shape not in naming:
+                naming[shape] = Symbol in map(type, instr.args)
+            for atom in instr.args if naming[shape] else ():
                 if type(atom) is not Symbol:
                     continue
                 name = atom.name

@@ -85,7 +85,16 @@ def _select(atom: Atom, selector: str) -> Operand:
 
 
 def _address(pattern: Pattern, args: tuple[Atom, ...]) -> Address:
-    base = instantiate(pattern[1], args)
+    inner = pattern[1]
+    if len(pattern) == 2:
+        # `[r]` and `[r+4]`, which nearly all are.
+        if inner[0] == "s" and len(inner) == 2:
+            return Address(args[inner[1]], 0)
+        if inner[:2] == ("b", "+") and all(p[0] == "s" and len(p) == 2 for p in inner[2:]):
+            left, right = args[inner[2][1]], args[inner[3][1]]
+            if type(right) is Immediate and right.kind == "int":
+                return Address(left, right.value)
+    base = instantiate(inner, args)
     unified = pattern[-1] == UNIFIED
     last = len(pattern) - unified
     rest = tuple(instantiate(p, args) for p in pattern[2:last]) if last > 2 else ()

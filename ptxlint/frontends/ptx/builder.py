@@ -339,7 +339,7 @@ class ModuleBuilder:
             self.module.items.append(loc)
             return
         self.function.items.append(loc)
-        if self._in_inline_asm(offset):
+        if self._asm and self._in_inline_asm(offset):
             loc.in_asm = True
         else:
             self._loc = loc
