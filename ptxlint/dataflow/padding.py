@@ -150,6 +150,7 @@ class Padding:
         self._evaluators: dict[tuple[Any, ...], Evaluator] = {}
         self._relatives: dict[tuple[Any, ...], dict[int, Evaluator]] = {}
         self._bits: dict[Conjunct, int] = {}
+        self._sayings: dict[tuple[int, int], Conjunct] = {}
         self._undecided: set[int] = set()
         """The loads of which something is not proved."""
         self._shared_is_finite = False
@@ -190,8 +191,10 @@ class Padding:
             self._bytes = ByteMarks(self.ssa, self.reductions, self._movements, self._marks)
             if has_bytes(facts.function):
                 self._marks.of_byte = self._bytes.of
+                self._marks.version += 1
             self._words = self._find_words()
             self._bytes.settle(self._words.free)
+            self._marks.version += 1
             self._judge()
 
     @property
@@ -313,7 +316,9 @@ class Padding:
                 found += own
                 if not own and not leaf.init:
                     bare.append(leaf)
-            doubt = bool(found) and any(not self._is_neutral_anyway(reduction, b) for b in bare)
+            doubt = any(pair.status == PROVED for pair, _ in found) and any(
+                not self._is_neutral_anyway(reduction, b) for b in bare
+            )
             for pair, load in found:
                 if doubt and pair.status == PROVED:
                     reason = f"a part of what reaches `{_name(reduction)}` has no mask of its own"
@@ -376,6 +381,13 @@ class Padding:
 
     def _said(self, mark: Mark) -> Conjunct:
         """The conjunct of a load's mask that a mark is about, wherever it has got to."""
+        key = mark.condition.number, mark.load
+        found = self._sayings.get(key)
+        if found is None:
+            found = self._sayings[key] = self._find_said(mark)
+        return found
+
+    def _find_said(self, mark: Mark) -> Conjunct:
         conjunct = mark.condition.conjunct
         own = [c for site in self._loads[mark.load] for c in site.guard]
         if conjunct in own:
@@ -583,6 +595,8 @@ class Padding:
                 return Pair(site, shown, reduction, held, PROVED, neutral, leaf)
         if conjunct is None:
             conjunct = min(site.guard, key=repr)
+            if self._undecided.issuperset(loads):
+                return Pair(site, conjunct, reduction, None, OPEN, condition.lost, leaf)
             if self._is_neutral_anyway(reduction, leaf):
                 return None
             return Pair(site, conjunct, reduction, None, OPEN, condition.lost, leaf)

@@ -67,10 +67,11 @@ class Entry:
     the loops with these headers: the same was stored before the loop, whichever round reads it.
     """
 
-    __slots__ = ("covered", "put", "result", "together", "ways")
+    __slots__ = ("covered", "put", "result", "seen", "together", "ways")
 
     def __init__(self, ways: tuple[Way, ...]) -> None:
         self.ways = ways
+        self.seen = -1
         self.put: list[int] | None = None
         self.result = 0
         self.together: tuple[tuple[int, int], ...] = ()
@@ -127,6 +128,11 @@ class Marks:
         self.all: list[Mark] = []
         self._numbers: dict[tuple[int, int], int] = {}
         self._of: dict[int, Halves] = {}
+        self._stored: set[int] = set()
+        self.version = 0
+        """It changes with the marks of what comes through shared memory."""
+        self._seen: dict[tuple[int, int], int] = {}
+        self._common: dict[int, int] = {}
         self._crowded: set[int] = set()
         """Values with more marks than are told apart."""
         self._at_loads: dict[int, int] = {}
@@ -299,6 +305,8 @@ class Marks:
                 return
         self._of[value] = new
         self._changed = True
+        if value in self._stored:
+            self.version += 1
 
     def _get(self, value: int) -> Halves:
         return self._of.get(self._ssa.resolve(value), NONE)
@@ -767,12 +775,15 @@ class Marks:
         return out
 
     def is_shared_by_all(self, reduction: Reduction, condition: Condition) -> bool:
-        """True if the condition is that of all leaves of a reduction."""
-        return all(
-            any(m.condition is condition for m in self.each(self.of_leaf(leaf)))
-            for leaf in reduction.leaves
-            if not leaf.init
-        )
+        """True if the condition is that of all leaves of a reduction, once all marks are known."""
+        common = self._common.get(id(reduction))
+        if common is None:
+            common = -1
+            for leaf in reduction.leaves:
+                if not leaf.init:
+                    common &= self._conditions_of(self.of_leaf(leaf))
+            self._common[id(reduction)] = common
+        return bool(common >> condition.number & 1)
 
     def is_the_same(self, reduction: Reduction, condition: Condition) -> bool:
         """True if a condition does not differ over what is combined: lanes, warps, iterations."""
@@ -805,6 +816,9 @@ class Marks:
         entry = self._entry(instr, at, half)
         if entry is None:
             return self._lost(self._movements.why(instr), self._all_stored())
+        if entry.seen == self.version:
+            return entry.result
+        entry.seen = self.version
         put = [self._put_by(way) for way in entry.ways]
         if entry.put == put:
             return entry.result
@@ -840,8 +854,16 @@ class Marks:
                 ways = tuple([way for part in chosen for way in part])
                 twin = self._entries.get((instr.index, at, 0)) if half else None
                 found = twin if twin is not None and twin.ways == ways else Entry(ways)
+                self._watch(ways)
             self._entries[key] = found
         return self._entries[key]
+
+    def _watch(self, ways: Iterable[Way]) -> None:
+        """Take notice where the marks of what comes these ways change."""
+        resolve = self._ssa.resolve
+        self._stored.update(
+            [resolve(w.value) for w in ways if w.value is not None and w.value >= 0]
+        )
 
     def _is_said_by_another(self, entry: Entry, place: int, bits: int) -> bool:
         """True if another way says the same of all rounds that this one says of a certain one."""
@@ -1058,25 +1080,31 @@ class Marks:
         factor = self._factors.of(instr, side)
         if factor is None:
             return None
+        place = instr.index, side
+        if self._seen.get(place) == self.version:
+            return factor
+        if place not in self._seen:
+            self._watch(factor.ways)
+        self._seen[place] = self.version
         put = [self._put_by(way) for way in factor.ways]
         if factor.put == put:
             return factor
         factor.put = put
         found: dict[int, dict[int, Condition]] = {}
         there: list[tuple[int, Mark, int]] = []
-        for place, (way, bits) in enumerate(zip(factor.ways, put, strict=True)):
+        for at, (way, bits) in enumerate(zip(factor.ways, put, strict=True)):
             for mark in self.each(bits):
                 self._work.left -= 1
                 condition = self._factors.through(way, mark.condition)
                 if condition is not None:
                     found.setdefault(mark.load, {})[condition.number] = condition
-                    there.append((place, mark, condition.number))
+                    there.append((at, mark, condition.number))
         key = "factor", instr.index, side
         factor.bits = self._summed_up(found, key)
         became = self._became[key]
         factor.passed = [
-            Passed(place, mark.condition, became[mark.load].get(number, ()))
-            for place, mark, number in there
+            Passed(at, mark.condition, became[mark.load].get(number, ()))
+            for at, mark, number in there
         ]
         return factor
 
