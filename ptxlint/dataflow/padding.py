@@ -789,7 +789,28 @@ class Padding:
             return _UNCLEAR
         if self._marks.is_shared_by_all(reduction, condition):
             return _SAME
+        if any(self._is_nearer(other, condition) for other in reduction.leaves):
+            return _DIFFERENT
         return _UNCLEAR
+
+    def _is_nearer(self, leaf: Leaf, condition: Condition) -> bool:
+        """True for an element that is valid for some size for which a condition holds of another
+        one: all that masks it are bounds on smaller indices of the same kind."""
+        if leaf.init or leaf.ways or condition.fixed or condition.rounds:
+            return False
+        own = condition.conjunct
+        marks = self._marks.each(self._marks.of_leaf(leaf))
+        if own is None or own.polynomial is None or not marks:
+            return False
+        for mark in marks:
+            other = mark.condition
+            bound = None if other.conjunct is None else other.conjunct.polynomial
+            if bound is None or other.fixed or other.rounds:
+                return False
+            gap = bound - own.polynomial
+            if not gap.is_constant or gap.constant <= 0:
+                return False
+        return True
 
     def _certainly_wrong(
         self,
