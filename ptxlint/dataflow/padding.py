@@ -192,8 +192,8 @@ class Padding:
             if has_bytes(facts.function):
                 self._marks.of_byte = self._bytes.of
                 self._marks.version += 1
-            self._words = self._find_words()
-            self._bytes.settle(self._words.free)
+            self.words = self._find_words()
+            self._bytes.settle(self.words.free)
             self._marks.version += 1
             self._judge()
 
@@ -357,7 +357,7 @@ class Padding:
 
     def _of_products(self) -> Iterator[tuple[int, Pair]]:
         """The verdicts on what reaches the factors of products."""
-        products = Products(self._conditions, self.reductions, self._marks, self._words)
+        products = Products(self._conditions, self.reductions, self._marks, self.words)
         for instr in self.reductions.contractions:
             for judged in products.judge(instr):
                 load = judged.mark.load
@@ -558,7 +558,7 @@ class Padding:
         self, reduction: Reduction, leaf: Leaf, form: Format, condition: Condition | None
     ) -> AbstractFloat:
         """The number that goes into a reduction of floats where a condition holds, or anywhere."""
-        words = self._words
+        words = self.words
         if leaf.product is not None:
             narrow = FORMATS.get(narrow_type(leaf.product), form)
             part = leaf.node.part

@@ -1004,7 +1004,7 @@ class Words:
         own = [
             (self._reductions.read(instr, registers[e.register]), e)
             for e in elements
-            if (e.second if side else e.first) is target
+            if _meet(e.second if side else e.first, target)
         ]
         key = (
             side, id(target), instr.shape.types[1],
@@ -1237,6 +1237,12 @@ def _packed(words: list[Word], width: int) -> Word:
     if len(words) == 1:
         return words[0]
     return packed(words[0], words[1], width // 2) if len(words) == 2 else UNKNOWN
+
+
+def _meet(own: LaneMap, target: LaneMap) -> bool:
+    """True if threads with elements of a factor have rows (or columns) of the result's element."""
+    still = ~(own.moving | target.moving)
+    return not (own.constant ^ target.constant) & still
 
 
 def told(word: Word, form: Format | None) -> tuple[bool, bool]:

@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
-from ptxlint.dataflow.padding import PaddingAnalysis
+from ptxlint.dataflow.padding import Padding, PaddingAnalysis
+from ptxlint.dataflow.padding_values import DATA
 from ptxlint.facts import Facts
 from ptxlint.frontends.ptx import parse
 
+FIXTURES = Path(__file__).parents[2] / "fixtures"
 LOADS = ("q", "k", "v")
 """In the order of their lines."""
 KEYS, ROWS, NONE = 1, 2, 0
@@ -81,3 +83,21 @@ def test_keys_that_are_not_masked_again_are_refuted(triton: Any, warps: int, blo
     found = verdicts(triton, NONE, warps, block)
     assert found["k"] == "refuted"
     assert found["v"] == "proved"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["sm_80/matmul_dot_bf16", "sm_80/flash_bwd_dq", "sm_80/matmul_dot_tf32", "sm_90/flash_fwd"],
+)
+def test_a_product_of_data_is_data(name: str) -> None:
+    # Rows and columns are found in other threads' elements, with other maps than the result's.
+    text = (FIXTURES / "ptx" / f"{name}.ptx").read_text()
+    module = parse(text, name)
+    (function,) = module.functions
+    padding = Padding(Facts(module, function))
+    words = {
+        repr(padding.words.free(value))
+        for instr in padding.reductions.contractions
+        for value in padding.ssa.def_values[instr.index]
+    }
+    assert words == {repr(DATA)}
