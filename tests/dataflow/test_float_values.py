@@ -7,7 +7,7 @@ import pytest
 from ptxlint.dataflow.float_values import FloatSlice, FloatValues, Scenario
 from ptxlint.dataflow.floats import F32, AbstractFloat
 from ptxlint.dataflow.nonfinite import QUOTIENT, ZERO, Nonfinite, NonfiniteAnalysis
-from ptxlint.dataflow.padding_values import Data
+from ptxlint.dataflow.padding_values import Data, Number
 from ptxlint.facts import Facts
 from ptxlint.frontends.ptx import parse
 
@@ -198,3 +198,51 @@ def test_a_fraction_of_overflows_names_the_exponential() -> None:
     assert fault.kind == QUOTIENT
     assert fault.cause is not None
     assert fault.cause.opcode == "ex2"
+
+
+TWINS = """
+    mov.b32 %r2, 0f00000000;
+    mov.b32 %r5, 0f00000000;
+    mov.b32 %r3, 0;
+loop:
+    ld.global.b32 %r4, [%rd1];
+    ld.global.b32 %r6, [%rd1+4];
+    add.f32 %r2, %r2, %r4;
+    add.f32 %r5, %r5, %r6;
+    add.s32 %r3, %r3, 1;
+    setp.lt.s32 %p2, %r3, %r1;
+    @%p2 bra loop;
+    st.global.b32 [%rd2], %r2;
+    st.global.b32 [%rd2+4], %r5;
+"""
+
+
+def test_registers_that_are_computed_alike_are_worked_out_once() -> None:
+    known = facts(TWINS)
+    first, second = (values[0] for _, values in known.get(NonfiniteAnalysis).stores)
+    part = FloatSlice(known, [first, second])
+    found = FloatValues(part, ZEROS)
+    assert found.number(first, F32) == found.number(second, F32) == points(0.0)
+    turns = {turn.value: turn.others for turn in part.program({})}
+    assert turns[first] == (second,)
+
+
+def test_what_is_told_of_one_register_is_not_told_of_its_like() -> None:
+    known = facts(TWINS)
+    first, second = (values[0] for _, values in known.get(NonfiniteAnalysis).stores)
+    part = FloatSlice(known, [first, second])
+    phi = next(
+        p for p in part.ssa.phis[part.loops.loops[0].header] if p in part.sources.inputs(first)
+    )
+    scenario = Scenario(Data(0.0), starts={phi: Number(F32, AbstractFloat(5.0, 5.0))})
+    found = FloatValues(part, scenario)
+    assert found.number(first, F32) == points(5.0)
+    assert found.number(second, F32) == points(0.0)
+
+
+def test_instructions_are_found_by_their_shape_in_program_order() -> None:
+    known = facts(TWINS)
+    found = known.instructions(lambda shape: shape.opcode in ("ld", "add"))
+    assert found == [i for i in known.function.instrs if i.opcode in ("ld", "add")]
+    assert "setp" in known.opcodes
+    assert "ex2" not in known.opcodes
