@@ -68,6 +68,8 @@ REFUTED: Final = "refuted"
 OPEN: Final = "open"
 ASSUMES: Final = ("finite data without overflow",)
 _BUDGET_PER_INSTRUCTION: Final = 50
+_MOST_OPEN: Final = 4
+"""So many leaves alike of a reduction are evaluated for a load where none is decided by that."""
 _MOST_VALUES: Final = 300
 """So many values are looked at behind one that goes into a reduction."""
 _WORST: Final = {REFUTED: 0, OPEN: 1, PROVED: 2}
@@ -151,6 +153,8 @@ class Padding:
         self._relatives: dict[tuple[Any, ...], dict[int, Evaluator]] = {}
         self._bits: dict[Conjunct, int] = {}
         self._sayings: dict[tuple[int, int], Conjunct] = {}
+        self._left_open: dict[tuple[tuple[int, ...], int, str | None], int] = {}
+        """By loads, reduction and value: the leaves that were evaluated and left open."""
         self._undecided: set[int] = set()
         """The loads of which something is not proved."""
         self._shared_is_finite = False
@@ -610,6 +614,10 @@ class Padding:
             if doubt:
                 reason = f"{_what(reduction, held)}; {doubt}"
                 return Pair(site, conjunct, reduction, held, OPEN, reason, leaf)
+        alike = tuple(loads), id(reduction), None if held is None else _short(held)
+        if held is not None and self._left_open.get(alike, 0) >= _MOST_OPEN:
+            reason = _what(reduction, held)
+            return Pair(site, conjunct, reduction, held, OPEN, reason, leaf)
         known = self._known(condition, loads)
         evaluator = self._evaluator(condition, known)
         if reduction.type not in FORMATS and reduction.type.removesuffix("x2") not in FORMATS:
@@ -626,6 +634,8 @@ class Padding:
         if neutral:
             return Pair(site, conjunct, reduction, value, PROVED, neutral, leaf)
         status, reason = self._not_neutral(reduction, leaf, condition, known, value, comes.certain)
+        if status == OPEN:
+            self._left_open[alike] = self._left_open.get(alike, 0) + 1
         return Pair(site, conjunct, reduction, value, status, reason, leaf)
 
     def _integers(
