@@ -32,7 +32,7 @@ from ptxlint.dataflow.linear import Piece, aligned_pieces
 from ptxlint.dataflow.loop_bounds import last_index
 from ptxlint.dataflow.polynomial import Polynomial
 from ptxlint.dataflow.ssa import SsaAnalysis
-from ptxlint.dataflow.ssa_values import RESULT, Ssa
+from ptxlint.dataflow.ssa_values import PHI, RESULT, Ssa
 from ptxlint.dataflow.symbolic import Symbolic, SymbolicAnalysis
 from ptxlint.dataflow.uniformity import Uniformity, UniformityAnalysis
 from ptxlint.facts import Facts
@@ -387,8 +387,8 @@ class LaneHops:
         value = self._read(instr, instr.operands[2])
         if value is None:
             return None, None
-        word = self._words.plain(value)
-        if isinstance(word, Word):
+        word = self._word(value)
+        if word is not None:
             number = word.constant
             if number is None or word.symbol:
                 return None, None
@@ -397,6 +397,17 @@ class LaneHops:
             # The loop's counter has another meaning there.
             return None, None
         return self._shifted(value)
+
+    def _word(self, value: int) -> Word | None:
+        """A number that is linear in the bits of the thread, also where each way into a join has
+        worked it out for itself."""
+        ssa = self._ssa
+        values: tuple[int, ...] = (value,)
+        if ssa.kind[value] == PHI and self._loops.with_header(ssa.phi_block[value]) is None:
+            values = ssa.operands[value]
+        found = {self._words.plain(v) for v in values}
+        word = found.pop() if len(found) == 1 else None
+        return word if isinstance(word, Word) else None
 
     def _shifted(self, value: int) -> tuple[tuple[int, tuple[int, ...]] | None, Shift | None]:
         """A lane that is linear but for a number which all threads share.

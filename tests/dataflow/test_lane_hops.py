@@ -325,6 +325,27 @@ def test_what_combines_is_no_movement() -> None:
     assert not LaneHops(facts).of(by_register(facts)["%r14"])
 
 
+JOINED = """
+setp.lt.s32 %p5, %r90, 3;
+@%p5 bra OTHER;
+xor.b32 %r7, %r6, FIRST;
+bra JOIN;
+OTHER:
+xor.b32 %r7, %r6, 4;
+JOIN:
+shfl.sync.idx.b32 %r14, %r10, %r7, 31, -1;
+"""
+
+
+@pytest.mark.parametrize("first", [4, 8])
+def test_a_lane_that_each_way_has_worked_out(first: int) -> None:
+    facts = facts_of(HEAD + MOVED + JOINED.replace("FIRST", str(first)) + "ret;\n}\n")
+    values = by_register(facts)
+    found = LaneHops(facts).of(values["%r14"])
+    expected = (LaneHop(values["%r10"], 0, 0, 4, (16, 1, 2, 4, 8, 32)),)
+    assert found == (expected if first == 4 else ())
+
+
 @pytest.mark.parametrize(
     "lane", ["%r90", "%r10"], ids=["a number of any size", "a number that was loaded"]
 )
