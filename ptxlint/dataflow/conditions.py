@@ -98,6 +98,7 @@ class Conditions:
         self._replacements: dict[tuple[Polynomial, int, int | None, int], Polynomial | None] = {}
         self._renames: dict[tuple[Polynomial, int], Polynomial] = {}
         self._changing: dict[int, bool] = {}
+        self._changing_in: dict[tuple[int, int], bool] = {}
         self._spelled: dict[LaneMap, Polynomial] = {}
 
     def of(self, conjunct: Conjunct, bits: int) -> Condition:
@@ -435,15 +436,22 @@ class Conditions:
         return found
 
     def is_changing(self, poly: Polynomial, header: int) -> bool:
-        for atom in poly.atoms():
-            if atom.kind == "index" and atom.data[0] == header:
-                return True
-            if atom.block >= 0 and self.in_loop(atom.block, header):
-                return True
-            parts = [p for p in atom.data if isinstance(p, Polynomial)]
-            if any(self.is_changing(p, header) for p in parts):
-                return True
-        return False
+        """True if a polynomial may change from one iteration of a loop to the next."""
+        return any(self._changes_in(atom, header) for atom in poly.atoms())
+
+    def _changes_in(self, atom: Atom, header: int) -> bool:
+        key = atom.number, header
+        found = self._changing_in.get(key)
+        if found is None:
+            if (atom.kind == "index" and atom.data[0] == header) or (
+                atom.block >= 0 and self.in_loop(atom.block, header)
+            ):
+                found = True
+            else:
+                parts = [p for p in atom.data if isinstance(p, Polynomial)]
+                found = any(self.is_changing(p, header) for p in parts)
+            self._changing_in[key] = found
+        return found
 
     def is_carried(self, condition: Condition) -> bool:
         """True if a condition may change from iteration to iteration of any loop."""

@@ -340,8 +340,7 @@ class Marks:
         """
         for block, phis in self._ssa.phis.items():
             loop = self._loops.with_header(block)
-            varying = {c.number for c in self._conditions.all if self._is_apart(c, block)}
-            if loop is None or not varying:
+            if loop is None:
                 continue
             sources = self._ssa.phi_sources(block)
             for phi in phis:
@@ -349,20 +348,20 @@ class Marks:
                     continue
                 for source, operand in zip(sources, self._ssa.operands[phi], strict=True):
                     if source >= 0 and self._loops.contains(loop, source):
-                        self._note_recurrence(phi, operand, entering(phi, operand), varying, block)
+                        self._note_recurrence(phi, operand, entering(phi, operand), block)
 
     def _is_apart(self, condition: Condition, header: int) -> bool:
         return not condition.lost and self._conditions.varies(condition, header)
 
-    def _note_recurrence(
-        self, phi: int, carried: int, values: list[int], varying: set[int], header: int
-    ) -> None:
+    def _note_recurrence(self, phi: int, carried: int, values: list[int], header: int) -> None:
         bits = 0
         for value in values:
             bits |= self.of(value)
         for mark in self.each(bits):
             condition = mark.condition
-            if condition.number in varying and not self._is_handed_on(phi, carried, condition):
+            if not self._is_apart(condition, header):
+                continue
+            if not self._is_handed_on(phi, carried, condition):
                 self.carried.setdefault(self.number(*mark), header)
 
     def _is_handed_on(self, phi: int, carried: int, condition: Condition) -> bool:

@@ -291,8 +291,11 @@ class Mover:
         return _multiplied(a, b, _FORMATS.get(instr.shape.types[1]))
 
     def _matrix_term(self, evaluator: Evaluator, instr: Instr) -> Term:
-        """The products of an instruction that reads a factor from shared memory."""
-        return Term(False, self.is_stored_finite(evaluator), False)
+        """The products of an instruction that reads a factor from shared memory.
+
+        Its padding is not looked for here, so that it may be anywhere.
+        """
+        return Term(False, self.is_stored_finite(evaluator), True)
 
     def is_stored_finite(self, evaluator: Evaluator) -> bool:
         """True if nothing but finite numbers goes to shared memory."""

@@ -62,6 +62,8 @@ FACTORS: Final = {"f16": F16, "bf16": BF16, "tf32": F32, "f32": F32, "f64": F64,
 _ROUNDS: Final = 5
 """So often what a loop carries is joined before it is widened, and again before it is given up."""
 _PASSES: Final = 16
+_BITS: Final = frozenset({"mov", "cvt", "prmt", "and", "or", "xor", "shl", "shr", "bfi", "bfe"})
+"""Operations whose result depends on their operands' words alone."""
 _BROUGHT: Final = frozenset({"ld", "ldu", "ldmatrix", "redux", "atom", "call"})
 """What gives data that is not made of the operands."""
 _NO_VALUE: Final = -1
@@ -138,6 +140,8 @@ class Words:
             tuple[int, int], tuple[list[int], Word | None, dict[int, Word | None]]
         ] = {}
         self._plans: dict[int, _Plan | None] = {}
+        self._operands: dict[int, list[tuple[int | None, Word]]] = {}
+        self._known: dict[tuple[object, ...], tuple[Word, list[Word]]] = {}
         for value in ssa.at_entry:
             self._free[value] = UNKNOWN
 
@@ -606,7 +610,41 @@ class Words:
             return UNKNOWN if source is None else self._lookup(source, condition)
         if opcode in ("ld", "ldu", "redux", "atom", "call") or instr.shape.row.is_call:
             return self._brought(instr, value)
+        if opcode in _BITS:
+            return self._moved(instr, value, condition)
         return self._transfer.result(instr, value, condition)
+
+    def _moved(self, instr: Instr, value: int, condition: Condition | None) -> Word | None:
+        """What moves, packing and conversions make: the same of the same words, once."""
+        inputs = self._operands.get(instr.index)
+        if inputs is None:
+            inputs = self._operands[instr.index] = self._operands_of(instr)
+        key: list[object] = [instr.shape, self._ssa.result[value]]
+        words: list[Word] = []
+        for source, constant in inputs:
+            word = constant if source is None else self._lookup(source, condition)
+            if word is None:
+                return None
+            words.append(word)
+            key.append(word if isinstance(word, int) else id(word))
+        known = self._known.get(tuple(key))
+        if known is None:
+            found = self._transfer.result(instr, value, condition)
+            if found is None:
+                return None
+            # The words are kept beside the result, as they are known by their identity.
+            known = self._known[tuple(key)] = found, words
+        return known[0]
+
+    def _operands_of(self, instr: Instr) -> list[tuple[int | None, Word]]:
+        """The operands after the first, those of vectors one by one: values or words."""
+        out: list[tuple[int | None, Word]] = []
+        for operand in instr.operands[1:]:
+            for element in elements_of(operand):
+                read = self._reductions.read(instr, element)
+                known = read is not None or isinstance(element, Register)
+                out.append((read, UNKNOWN if known else self._transfer.constant(instr, element)))
+        return out
 
     def _brought(self, instr: Instr, value: int) -> Word:
         """What comes from memory or from other lanes."""

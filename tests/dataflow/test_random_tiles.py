@@ -27,6 +27,7 @@ ONCE_WRONG = (
     (96, 80, 1, 64),
     (172, 90, 2, 64),
     (101, 100, 2, 64),
+    (139, 90, 4, 64),
 )
 """Kernels that once were proved or had no verdict, and must not be."""
 CAPABILITIES = (80, 90, 100)
