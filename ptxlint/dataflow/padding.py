@@ -169,9 +169,9 @@ class Padding:
             self._obstacles = Obstacles(facts)
             self._dependences = Dependences(self.ssa, self.uniformity, self.reductions)
             self._conditions = Conditions(lane_width(facts), self.uniformity, self.reductions.loops)
+            self._rounds = Rounds(self.ssa, self.reductions.loops, self.guards)
             self._movements = Movements(
-                facts, self.ssa, self.reductions, self._conditions,
-                Rounds(self.ssa, self.reductions.loops, self.guards),
+                facts, self.ssa, self.reductions, self._conditions, self._rounds
             )  # fmt: skip
             self._mover = Mover(
                 self.ssa, self.guards, self.reductions, self._movements, self._conditions
@@ -374,7 +374,7 @@ class Padding:
     def _spreads(self, mark: Mark, product: Instr) -> bool:
         """True if a launch has lanes that a mark is about, and the product's result is stored."""
         conjunct = mark.condition.conjunct
-        if conjunct is None or not _can_be_false(conjunct):
+        if conjunct is None or not self._can_be_false(conjunct):
             return False
         return any(map(self._reach.is_stored, self.ssa.def_values[product.index]))
 
@@ -663,7 +663,7 @@ class Padding:
                 return Pair(site, c, reduction, None, PROVED, reason, leaf)
         axis = self._axis(reduction, leaf, condition)
         reason = f"padding lanes may change the {operator} of integers"
-        if axis == _DIFFERENT and comes.certain and not reduction.partial and _can_be_false(c):
+        if axis == _DIFFERENT and comes.certain and not reduction.partial and self._can_be_false(c):
             valid = self._evaluator(None, self._all_known())
             others = [x for x in reduction.leaves if not x.init]
             raw = kind != "pred" and all(
@@ -778,13 +778,18 @@ class Padding:
         assert condition.conjunct is not None
         if axis == _UNCLEAR:
             return "whether these lanes are combined with others is not known"
-        if not _can_be_false(condition.conjunct):
+        if not self._can_be_false(condition.conjunct):
             return "whether a launch has such lanes is not known"
         if not self._reach.reaches_memory(reduction):
             return "the result shifts an exponent or does not reach memory"
         if reduction.partial:
             return "which lanes of the scan take them in is not known"
         return ""
+
+    def _can_be_false(self, conjunct: Conjunct) -> bool:
+        """True if a launch may have lanes for which a conjunct does not hold, among others that it
+        holds for."""
+        return _can_be_false(conjunct) and not self._rounds.stops_by_block(conjunct)
 
     def _axis(self, reduction: Reduction, leaf: Leaf, condition: Condition) -> str:
         """Whether a condition tells apart what a reduction combines."""

@@ -126,6 +126,24 @@ class Rounds:
         needed = self._guards.of_predicate(predicate, condition[1])
         return needed is None or implies(needed, conjunct)
 
+    def stops_by_block(self, conjunct: Conjunct) -> bool:
+        """True if a bound on an iteration of a loop is about sizes that do not end the loop, while
+        the CTA's number does: how far such a loop goes is then the grid's business."""
+        poly = conjunct.polynomial
+        if poly is None:
+            return False
+        atoms = poly.all_atoms()
+        sizes = {a.number for a in atoms if a.kind == "param"}
+        for atom in atoms:
+            loop = self._loops.with_header(atom.data[0]) if atom.kind == "index" else None
+            if loop is None:
+                continue
+            limits = {a for c in self._continues(loop) for p in _parts(c) for a in p.all_atoms()}
+            by_block = any(a.kind == "ctaid" for a in limits)
+            if by_block and sizes.isdisjoint(a.number for a in limits):
+                return True
+        return False
+
     def _continues(self, loop: Loop) -> list[Conjunct]:
         """What holds at the end of a round if another one follows."""
         found = self._coming.get(loop.header)
@@ -159,6 +177,13 @@ class Rounds:
             if known is not None and not implies(known, wanted):
                 return conjunct
         return Conjunct(high - low - 1 if relation == "lt" else high - low)
+
+
+def _parts(conjunct: Conjunct) -> list[Polynomial]:
+    """The polynomials that a conjunct is about."""
+    if conjunct.polynomial is not None:
+        return [conjunct.polynomial]
+    return [part for part in conjunct.key if isinstance(part, Polynomial)]
 
 
 _Bounds = dict[int, tuple[float, float]]

@@ -568,3 +568,15 @@ def _loosened(text: str) -> str:
             line = found[1] + {"lt": "le", "ge": "gt"}[found[2]] + found[3]
         out.append(line)
     return "\n".join(out) + "\n"
+
+
+@pytest.mark.parametrize(("limit", "status"), [("%r2", "refuted"), ("%r59", "open")])
+def test_a_loop_that_the_grid_ends_may_not_go_beyond_the_size(limit: str, status: str) -> None:
+    # Up to 32 times the CTA's number, all of which the grid may keep below the size.
+    body = (
+        "mov.u32 %r59, %ctaid.x;\nshl.b32 %r59, %r59, 5;\nmov.b32 %r4, 0;\nmov.b32 %r6, 0;\n"
+        f"LOOP:\nadd.s32 %r9, %r6, %r1;\nsetp.lt.s32 %p1, %r9, %r2;\n{load('0')}"
+        "add.f32 %r3, %r3, 0f3F800000;\nadd.f32 %r4, %r4, %r3;\nadd.s32 %r6, %r6, 32;\n"
+        f"setp.lt.s32 %p2, %r6, {limit};\n@%p2 bra LOOP;\n" + tree("add", "%r4", 10)
+    )
+    assert statuses(body) == {status: 1}
