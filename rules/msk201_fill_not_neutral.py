@@ -14,12 +14,15 @@ from ptxlint.dataflow.padding import (
 )
 from ptxlint.facts import Facts
 from ptxlint.ir.function import Function
+from ptxlint.ir.instruction import Instr
 from ptxlint.rulekit import Evidence, Hit, Note, Rule, Sample, Verdict
 
 if TYPE_CHECKING:
     from ptxlint.dataflow.index_text import IndexText
     from ptxlint.dataflow.tiles import Tile, Tiles
 
+_CONTRACTED = "dot"
+"""What a product of matrices is called in the source."""
 _START = """
             .reg .pred %p<3>;
             .reg .b32 %r<40>;
@@ -213,8 +216,9 @@ def _evidence(padding: Padding, text: IndexText, pair: Pair) -> Evidence:
 def _hit(padding: Padding, verdict: LoadVerdict, tile: Tile | None, guard: str) -> Hit:
     wrong: dict[str, Pair] = {}
     for pair in verdict.pairs:
-        if pair.status != "proved" and pair.reduction is not None:
-            route = padding.route(pair)
+        contracted = pair.reduction is None and pair.status == "refuted"
+        if contracted or (pair.status != "proved" and pair.reduction is not None):
+            route = _CONTRACTED if contracted else padding.route(pair)
             if route not in wrong or pair.status == "refuted":
                 wrong[route] = pair
     ordered = sorted(wrong.items(), key=lambda item: _position(item[1]))
@@ -244,13 +248,20 @@ def _breaks_when(tile: Tile | None) -> str:
 
 
 def _position(pair: Pair) -> int:
-    assert pair.reduction is not None
-    return pair.reduction.at.index
+    return _place(pair).index
+
+
+def _place(pair: Pair) -> Instr:
+    """What combines lanes: the reduction, or the product of matrices."""
+    if pair.reduction is not None:
+        return pair.reduction.at
+    return pair.at or pair.site.instr
 
 
 def _note(pair: Pair) -> Note:
-    assert pair.reduction is not None
     value = pair.reason.removeprefix("padding lanes hold ").partition(" when")[0]
+    if pair.reduction is None:
+        return Note(f"here each element of padding is {value}, and so is the sum", _place(pair))
     verb = {"add": "adds", "mul": "multiplies by"}.get(pair.reduction.operator, "puts in")
     text = f"here each padding lane {verb} {value}"
     if pair.value is None or pair.value.point is None:
@@ -265,6 +276,8 @@ def _help(wrong: list[tuple[str, Pair]]) -> str:
         return 'other=float("inf")'
     if "max" in operators or "exp" in routes:
         return 'other=-float("inf")'
+    if _CONTRACTED in [route for route, _ in wrong]:
+        return "other=0.0"
     neutral = "1" if "mul" in operators else "0"
     return f"mask again right before the reduction: tl.where(mask, x, {neutral})"
 

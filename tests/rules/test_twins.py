@@ -62,7 +62,8 @@ def named(twin: Any, build: dict[str, Any], capability: int) -> str:
 
 def case(twin: Any, build: dict[str, Any], capability: int) -> Any:
     name = named(twin, build, capability)
-    marks = [pytest.mark.xfail(reason=twin.open)] if twin.open else []
+    is_open = twin.open and capability >= twin.open_from
+    marks = [pytest.mark.xfail(reason=twin.open)] if is_open else []
     return pytest.param(twin, build, capability, id=name, marks=marks)
 
 
