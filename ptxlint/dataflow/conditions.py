@@ -98,7 +98,9 @@ class Conditions:
         self._replacements: dict[tuple[Polynomial, int, int | None, int], Polynomial | None] = {}
         self._renames: dict[tuple[Polynomial, int], Polynomial] = {}
         self._changing: dict[int, bool] = {}
-        self._changing_in: dict[tuple[int, int], bool] = {}
+        self._changing_in: dict[Polynomial, frozenset[int]] = {}
+        self._all_loops: dict[tuple[int, ...], bool] = {}
+        self._varying_in: dict[tuple[int, tuple[int, ...]], bool] = {}
         self._spelled: dict[LaneMap, Polynomial] = {}
 
     def of(self, conjunct: Conjunct, bits: int) -> Condition:
@@ -437,20 +439,52 @@ class Conditions:
 
     def is_changing(self, poly: Polynomial, header: int) -> bool:
         """True if a polynomial may change from one iteration of a loop to the next."""
-        return any(self._changes_in(atom, header) for atom in poly.atoms())
+        if self._loops.with_header(header) is None:
+            # A cycle with several entries is no loop: what is made anywhere may change in it.
+            return any(self._may_change(atom, header) for atom in poly.atoms())
+        return header in self._changing_with(poly)
 
-    def _changes_in(self, atom: Atom, header: int) -> bool:
-        key = atom.number, header
-        found = self._changing_in.get(key)
+    def _changing_with(self, poly: Polynomial) -> frozenset[int]:
+        """The headers of the loops with whose iterations a polynomial may change."""
+        found = self._changing_in.get(poly)
         if found is None:
-            if (atom.kind == "index" and atom.data[0] == header) or (
-                atom.block >= 0 and self.in_loop(atom.block, header)
-            ):
-                found = True
+            headers: set[int] = set()
+            for atom in poly.all_atoms():
+                if atom.kind == "index":
+                    headers.add(atom.data[0])
+                loop = self._loops.innermost(atom.block) if atom.block >= 0 else None
+                while loop is not None:
+                    headers.add(loop.header)
+                    loop = loop.parent
+            found = self._changing_in[poly] = frozenset(headers)
+        return found
+
+    def _may_change(self, atom: Atom, header: int) -> bool:
+        if atom.block >= 0 or (atom.kind == "index" and atom.data[0] == header):
+            return True
+        parts = [p for p in atom.data if isinstance(p, Polynomial)]
+        return any(self._may_change(a, header) for p in parts for a in p.atoms())
+
+    def varies_in_any(self, condition: Condition, headers: tuple[int, ...]) -> bool:
+        """True if a condition may change from one iteration to the next of any of some loops."""
+        if not headers:
+            return False
+        key = condition.number, headers
+        found = self._varying_in.get(key)
+        if found is None:
+            poly = None if condition.conjunct is None else condition.conjunct.polynomial
+            if poly is None or condition.rounds or not self._are_loops(headers):
+                found = any(self.varies(condition, header) for header in headers)
             else:
-                parts = [p for p in atom.data if isinstance(p, Polynomial)]
-                found = any(self.is_changing(p, header) for p in parts)
-            self._changing_in[key] = found
+                found = not self._changing_with(poly).isdisjoint(headers)
+            self._varying_in[key] = found
+        return found
+
+    def _are_loops(self, headers: tuple[int, ...]) -> bool:
+        found = self._all_loops.get(headers)
+        if found is None:
+            found = all(self._loops.with_header(header) is not None for header in headers)
+            self._all_loops[headers] = found
         return found
 
     def is_carried(self, condition: Condition) -> bool:

@@ -717,7 +717,7 @@ class Marks:
                 condition = mark.condition
                 if not common >> condition.number & 1 or condition.bits & lanes:
                     continue
-                if not any(self._conditions.varies(condition, h) for h in reduction.loops):
+                if not self._conditions.varies_in_any(condition, reduction.loops):
                     kept |= 1 << self.number(*mark)
             out.append(kept)
         return out[0], out[1]
@@ -792,7 +792,7 @@ class Marks:
             return False
         if reduction.warps and condition.bits & (ANY_INDEX & ~LANE):
             return False
-        return not any(self._conditions.varies(condition, h) for h in reduction.loops)
+        return not self._conditions.varies_in_any(condition, reduction.loops)
 
     # Shared memory ----------------------------------------------------------------------------
     def _load(self, instr: Instr, defs: tuple[int, ...]) -> None:
