@@ -199,11 +199,15 @@ class Reductions:
         return self._instrs[self.ssa.instr[value]]
 
     def read(self, instr: Instr, operand: Operand) -> int | None:
-        """The resolved value of a register operand; None for anything else."""
+        """The resolved value of a register operand; None for anything else, such as a register that
+        is written only."""
         if not isinstance(operand, Register):
             return None
-        uses = self.ssa.use_values[instr.index]
-        return self.ssa.resolve(uses[instr.uses.index(operand)])
+        try:
+            at = instr.uses.index(operand)
+        except ValueError:
+            return None
+        return self.ssa.resolve(self.ssa.use_values[instr.index][at])
 
     def depends(self, value: int) -> int:
         """The bits of the thread index on which a value may depend."""

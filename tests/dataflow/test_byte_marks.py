@@ -290,11 +290,11 @@ def test_what_a_mask_changes_is_marked(seed: int) -> None:
             if name not in values:
                 continue
             value, changed = values[name], before[name] ^ after[name]
-            free = padding._words.free(value)
+            free = padding.words.free(value)
             assert holds(free, before[name], 32, program), (name, free, program.text())
             assert holds(free, after[name], 32, program), (name, free, program.text())
             if load in conditions:
-                under = padding._words.under(value, conditions[load])
+                under = padding.words.under(value, conditions[load])
                 assert holds(under, after[name], 32, program), (name, under, program.text())
             for byte in range(4):
                 marks = padding._marks.each(padding._marks.of(value, byte, 4))

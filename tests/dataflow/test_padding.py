@@ -580,3 +580,10 @@ def test_a_loop_that_the_grid_ends_may_not_go_beyond_the_size(limit: str, status
         f"setp.lt.s32 %p2, %r6, {limit};\n@%p2 bra LOOP;\n" + tree("add", "%r4", 10)
     )
     assert statuses(body) == {status: 1}
+
+
+def test_a_second_result_is_no_operand() -> None:
+    # What is written beside the first result is not read.
+    body = load("0") + tree("add", "%r3", 4)
+    body += "tcgen05.ld.red.sync.aligned.32x32b.x2.min.f32 {%r40, %r41}, %r42, [%r1];\n"
+    assert statuses(body) == {"proved": 1}
