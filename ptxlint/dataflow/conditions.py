@@ -40,7 +40,7 @@ class Condition:
     """
 
     __slots__ = (
-        "at", "bits", "conjunct", "excluded", "fixed", "is_zero", "lost", "map", "number", "origin",
+        "at", "bits", "conjunct", "excluded", "fixed", "lost", "map", "number", "origin",
         "rest", "rounds", "steps", "store",
     )  # fmt: skip
 
@@ -63,7 +63,6 @@ class Condition:
         self.rest = rest
         self.map = map_
         self.lost = lost
-        self.is_zero = False
         self.steps = steps
         self.store = store
         self.origin = origin
@@ -116,16 +115,11 @@ class Conditions:
             found = self._known[conjunct] = self._new(conjunct, bits, rest, lane_map)
         return found
 
-    def lost(self, reason: str, is_zero: bool = False) -> Condition:
-        """The condition of which nothing is known but how that came about.
-
-        `is_zero` says that the elements that it is about are 0.
-        """
-        key = reason, is_zero
-        found = self._known.get(key)
+    def lost(self, reason: str) -> Condition:
+        """The condition of which nothing is known but how that came about."""
+        found = self._known.get(reason)
         if found is None:
-            found = self._known[key] = self._new(None, ANY_INDEX, lost=reason)
-            found.is_zero = is_zero
+            found = self._known[reason] = self._new(None, ANY_INDEX, lost=reason)
         return found
 
     def moved(self, condition: Condition, to: LaneMap) -> Condition:

@@ -7,7 +7,7 @@ one round of a loop may be read in a later one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
 from ptxlint.dataflow.conditions import Condition, Conditions
@@ -142,12 +142,9 @@ class Movements:
         self._reductions = reductions
         self._conditions = conditions
         self._rounds = rounds
-        self.is_zero: Callable[[Passage, Condition], bool] | None = None
-        """Tells if what a passage starts from is 0 under a condition."""
         self._instrs = facts.function.instrs
         self._provenance: SharedProvenance = facts.get(SharedProvenanceAnalysis)
         self._hops = LaneHops(facts, reductions.recognised | reductions.members.keys())
-        self._ahead: dict[tuple[Any, ...], Condition | bool | None] = {}
         self._back: dict[tuple[Any, ...], tuple[bool, Condition | None]] = {}
         self._headers: dict[int, tuple[int, ...]] = {}
         self._routes: dict[tuple[Any, ...], Route] = {}
@@ -194,11 +191,6 @@ class Movements:
                 found = MatrixArrivals(matrix.rows, matrix.depth, ways)
             self._matrices[key] = found
         return self._matrices[key]
-
-    def why_matrix(self, instr: Instr, operand: int) -> str:
-        """Why the ways into a factor in shared memory are not known; "" if they are."""
-        matrix = self._provenance.matrix(instr, operand)
-        return "" if matrix is None else matrix.reason
 
     def through(self, route: Route, condition: Condition) -> Condition | None:
         """The condition of an element that came by a route, from that of what was stored.
@@ -349,38 +341,6 @@ class Movements:
         width = _width(self._ssa, value)
         return value, payload.part, max(1, width // payload.bits)
 
-    def forward(self, load: Instr, passage: Passage, condition: Condition) -> Condition | None:
-        """What a stored element's condition is for the load; None if that reads others."""
-        if condition.lost:
-            return condition
-        store = passage.payload.instr
-        # Without a map it matters what the element is, and not where it is alone.
-        element = passage.payload if condition.map is None and condition.bits else store.index
-        key = condition.number, passage[1:5], element, passage.rounds
-        found = self._ahead.get(key, False)
-        if found is False:
-            found = self._ahead[key] = self._find_forward(load, passage, condition)
-        return found if isinstance(found, Condition) else None
-
-    def _find_forward(
-        self, load: Instr, passage: Passage, condition: Condition
-    ) -> Condition | None:
-        if condition.map is None:
-            if condition.bits:
-                is_zero = self.is_zero is not None and self.is_zero(passage, condition)
-                return self._conditions.lost(self.why(load), is_zero)
-            moved = condition
-        else:
-            here = condition.map
-            found = passage.push(here)
-            if found is None:
-                if here.fixed and not self._meets(passage, here):
-                    return None
-                return self._conditions.lost(self.why(load))
-            moved = self._conditions.moved(condition, found)
-        later = self._read_later(moved, passage)
-        return None if later is None or self._is_void(later, passage.rounds) else later
-
     def _is_void(
         self, condition: Condition, rounds: tuple[Age, ...], to: LaneMap | None = None
     ) -> bool:
@@ -401,12 +361,6 @@ class Movements:
             if self._rounds.holds(conjunct, age.header, number, later):
                 return True
         return False
-
-    def _read_later(self, condition: Condition, passage: Passage) -> Condition | None:
-        store = passage.payload.instr
-        headers = [age.header for age in passage.rounds]
-        outside = tuple([h for h in self._around(store) if h not in headers])
-        return self._later(condition, passage.rounds, outside, store.index)
 
     def _later(
         self,
@@ -465,11 +419,6 @@ class Movements:
                 return True, None
             condition = found
         return True, condition
-
-    @staticmethod
-    def _meets(passage: Passage, stored: LaneMap) -> bool:
-        """True if the load reads from threads that a map holds for."""
-        return readers(stored, passage.start, passage.images) is not False
 
     def sources(
         self, load: Instr, at: int, condition: Condition | None

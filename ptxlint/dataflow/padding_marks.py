@@ -1289,9 +1289,4 @@ def _bits(marks: int) -> Iterator[int]:
         marks ^= lowest
 
 
-def is_lost(marks: Iterable[Mark]) -> bool:
-    """True if some of the marks have a condition of which nothing can be asked."""
-    return any(mark.condition.lost for mark in marks)
-
-
-__all__ = ["CONTRACTIONS", "Mark", "Marks", "is_lost"]
+__all__ = ["CONTRACTIONS", "Mark", "Marks"]

@@ -286,10 +286,6 @@ class Mover:
             out += [_multiplied(a, b, form) for k, b in others if k == first.second]
         return out
 
-    def multiplied(self, instr: Instr, a: Found, b: Found) -> Term:
-        """The product of two elements of the factors."""
-        return _multiplied(a, b, _FORMATS.get(instr.shape.types[1]))
-
     def _matrix_term(self, evaluator: Evaluator, instr: Instr) -> Term:
         """The products of an instruction that reads a factor from shared memory.
 
@@ -308,18 +304,6 @@ class Mover:
                 for _, value, _ in self.marks.stored()
             )
         return bool(self._stored_is_finite)
-
-    def is_zero(
-        self, evaluator: Evaluator, store: Instr, value: int | None, condition: Condition
-    ) -> bool:
-        """True if what a store puts into shared memory is 0 under a condition."""
-        return is_zero_where(self.put(evaluator, store, value, condition).word, _EVERYWHERE)
-
-    def put(
-        self, evaluator: Evaluator, store: Instr, value: int | None, condition: Condition
-    ) -> Found:
-        """What a store puts into shared memory under a condition."""
-        return self._stored(evaluator, Source(store, value, 0, 1, condition, False))
 
     def _meeting(
         self,
@@ -411,15 +395,4 @@ def _either(found: list[Found]) -> Found:
     return Found(word, touched)
 
 
-def is_zero_where(word: Word, touched: int) -> bool:
-    """True if every touched half of a word is a zero."""
-    if not touched or (isinstance(word, int) and word == 0):
-        return True
-    if type(word) is tuple:
-        return all(is_zero_where(half, 3) for at, half in enumerate(word) if touched >> at & 1)
-    if isinstance(word, int):
-        return touched != 3 and not word >> 16 * (touched - 1) & 0xFFFF
-    return isinstance(word, Number) and word.value.is_zero
-
-
-__all__ = ["Mover", "Term", "is_zero_where", "part_of"]
+__all__ = ["Mover", "Term", "part_of"]

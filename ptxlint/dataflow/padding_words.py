@@ -68,7 +68,6 @@ _BROUGHT: Final = frozenset({"ld", "ldu", "ldmatrix", "redux", "atom", "call"})
 """What gives data that is not made of the operands."""
 _NO_VALUE: Final = -1
 """In place of a value that is not followed."""
-_ANYTHING: Final = {name: Number(form, floats.anything(form)) for name, form in FACTORS.items()}
 
 
 class Arrival(NamedTuple):
@@ -119,7 +118,6 @@ class Words:
         self._conditions_of: dict[int, tuple[Condition, ...]] = {}
         self._truths: dict[tuple[int, int], bool | None] = {}
         self._implications: dict[tuple[int, int], int | None] = {}
-        self._is_index: dict[int, bool] = dependences.of_index
         self._times: dict[int, int] = {}
         """By value: when it changed last."""
         self._wanted: set[int] = set()
