@@ -31,7 +31,6 @@ WHOLE: Final = -1
 """The part of a value that is no half of a packed register."""
 _FEWEST_ELEMENTS: Final = 3
 """Two elements may as well be two halves of a complex number."""
-_SCALARS: Final = frozenset({"f16", "bf16", "f32", "f64"})
 _MAX_NODES: Final = 20_000
 """A tree with more nodes is cut off; what is left are leaves."""
 _OPERATORS: Final = {
@@ -45,6 +44,7 @@ _MODES: Final = {"min": "all", "and": "all", "max": "any", "or": "any"}
 _LOGIC_OF: Final = {"all": "and", "any": "or"}
 _REDUX: Final = frozenset({"add", "max", "min", "and", "or", "xor"})
 _PACKED: Final = frozenset({"f16x2", "bf16x2", "f32x2"})
+_UNROLLED: Final = _PACKED | {"f16", "bf16", "f32", "f64"}
 _MOVES: Final = frozenset({"mov", "cvt"})
 _CONTRACTIONS: Final = frozenset({"mma", "wgmma", "tcgen05", "wmma"})
 
@@ -683,33 +683,55 @@ class Reductions:
             operator = operator_of(instr)
             if operator is None or instr.index in taken or not self._is_unrolled(instr, operator):
                 continue
-            root = Node(self.ssa.resolve(self.ssa.def_values[instr.index][0]))
-            tree = _Tree(self, operator, set())
-            tree.grow(root)
-            instrs = tuple(self._instrs[at] for at in sorted(tree.instrs))
-            if tree.lanes or tree.warps or tree.loops or not self._is_one_place(tree, instrs):
-                continue
-            taken |= tree.instrs
-            leaves = tuple(tree.leaves)
-            kind = _type_of(instrs[-1])
-            self.all.append(Reduction(operator, kind, leaves, 0, False, (), root.value, instrs))
+            result = self.ssa.resolve(self.ssa.def_values[instr.index][0])
+            packed = instr.shape.type in _PACKED
+            for root in (Node(result, 0), Node(result, 1)) if packed else (Node(result),):
+                self._grow_unrolled(root, operator, taken)
+
+    def _grow_unrolled(self, root: Node, operator: str, taken: set[int]) -> None:
+        tree = _Tree(self, operator, set())
+        tree.grow(root)
+        instrs = tuple(self._instrs[at] for at in sorted(tree.instrs))
+        if tree.lanes or tree.warps or tree.loops or not self._is_one_place(tree, instrs):
+            return
+        taken |= tree.instrs
+        kind, leaves = _type_of(instrs[-1]), tuple(tree.leaves)
+        self.all.append(Reduction(operator, kind, leaves, 0, False, (), root.value, instrs))
 
     def _is_unrolled(self, instr: Instr, operator: str) -> bool:
         """True for the last of some instructions that combine floats at one place."""
-        if instr.guard is not None or instr.shape.type not in _SCALARS or len(instr.defs) != 1:
+        if instr.guard is not None or instr.shape.type not in _UNROLLED or len(instr.defs) != 1:
             return False
         place = _place(instr)
         if place is None:
             return False
+
+        def goes_with(other: Instr | None) -> bool:
+            return other is not None and operator_of(other) == operator and _place(other) == place
+
         before = (self.read(instr, operand) for operand in instr.operands[1:])
-        made = (self.definition(v) for v in before if v is not None)
-        if not any(
-            m is not None and operator_of(m) == operator and _place(m) == place for m in made
-        ):
+        parts = (0, 1) if instr.shape.type in _PACKED else (WHOLE,)
+        made = (
+            self.definition(self.node(Node(v, part)).value)
+            for v in before if v is not None for part in parts
+        )  # fmt: skip
+        if not any(map(goes_with, made)):
             return False
         result = self.ssa.resolve(self.ssa.def_values[instr.index][0])
-        after = self._readers(result)
-        return not any(operator_of(r) == operator and _place(r) == place for r in after)
+        return not any(map(goes_with, self._readers_of_parts(result)))
+
+    def _readers_of_parts(self, value: int) -> list[Instr]:
+        """What reads a value, or half of it, behind moves, packing and unpacking."""
+        out: list[Instr] = []
+        for reader in self._readers(value):
+            if reader.opcode == "mov" and isinstance(reader.operands[0], Vector):
+                for half in self.ssa.def_values[reader.index]:
+                    out += self._readers(half)
+            elif reader.opcode == "mov" and isinstance(reader.operands[-1], Vector):
+                out += self._readers(self.ssa.def_values[reader.index][0])
+            else:
+                out.append(reader)
+        return out
 
     def _is_one_place(self, tree: _Tree, instrs: tuple[Instr, ...]) -> bool:
         """True if all that combines is one place of the source, and all elements are another."""

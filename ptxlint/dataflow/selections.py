@@ -29,6 +29,7 @@ _MIRRORED: Final = {
     "gt": "lt", "ge": "le", "lt": "gt", "le": "ge", "gtu": "ltu", "geu": "leu", "ltu": "gtu",
     "leu": "geu", "hi": "lo", "hs": "ls", "lo": "hi", "ls": "hs",
 }  # fmt: skip
+_WIDENING: Final = frozenset({("f32", "bf16"), ("f32", "f16"), ("f64", "f32"), ("f64", "f16")})
 _UNSIGNED: Final = frozenset({"hi", "hs", "lo", "ls"})
 _FROM_DATA: Final = frozenset(
     {"ld", "ldu", "ldmatrix", "atom", "call", "shfl", "redux", "vote", "match", "activemask",
@@ -281,18 +282,41 @@ class Selections:
         read = [self._read(instr, o) for o in instr.operands[1:3]]
         compared = tuple(None if v is None else self._origin(v) for v in read)
         pair = (order.first, order.second)
+        kind = shape.type
+        if compared not in (pair, pair[::-1]):
+            compared, kind = self._before_widening(compared)
         if compared in (pair, pair[::-1]):
             own = relation if compared == pair else _MIRRORED.get(relation, relation)
             known = _ABOVE.get(own if above else _MIRRORED.get(own, own))
             if known is not None:
                 truth = known
                 if own in _MIRRORED:
-                    order.kinds.add(_kind(shape.type, own))
+                    order.kinds.add(_kind(kind, own))
         if len(instr.operands) == 4:
             given = self._operand(instr, instr.operands[3], order, above, depth)
             operator = next((m for m in ("and", "or", "xor") if shape.has(m)), "")
             return _logic(operator, [truth, given])
         return truth
+
+    def _before_widening(
+        self, compared: tuple[int | None, ...]
+    ) -> tuple[tuple[int | None, ...], str]:
+        """The narrow floats that two values are the same numbers as, and their type.
+
+        Every number of the narrow type is one of the wide type: what is in order stays so.
+        """
+        found: list[int | None] = []
+        kinds: set[str] = set()
+        for value in compared:
+            instr = None
+            if value is not None and self._ssa.kind[value] == RESULT:
+                instr = self._instrs[self._ssa.instr[value]]
+            if instr is None or instr.opcode != "cvt" or instr.shape.types not in _WIDENING:
+                return (), ""
+            source = self._read(instr, instr.operands[1])
+            found.append(None if source is None else self._origin(source))
+            kinds.add(instr.shape.types[1])
+        return (tuple(found), kinds.pop()) if len(kinds) == 1 else ((), "")
 
     def is_of_index(self, value: int) -> bool:
         """True if a value or predicate is made of indices and parameters alone."""

@@ -196,6 +196,27 @@ def choice(relation: str, first: str = "%r1", index: str = "%r9", which: str = "
     return of(HEAD + text.replace("INDEX", index).replace("WHICH", which) + "ret;\n}\n")
 
 
+WIDENED = """
+    ld.global.b16 %h1, [%d1];
+    cvt.u32.u16 %r1, %h1;
+    shfl.sync.bfly.b32 %r2, %r1, 1, 31, -1;
+    cvt.u16.u32 %h2, %r2;
+    cvt.f32.bf16 %r3, %h1;
+    cvt.f32.TYPE %r4, %h2;
+    setp.RELATION.f32 %p1, %r3, %r4;
+    selp.b16 %h3, %h1, %h2, %p1;
+    st.global.b16 [%d3], %h3;
+"""
+
+
+def test_narrow_values_are_compared_in_a_wider_type() -> None:
+    (r,) = body(WIDENED.replace("TYPE", "bf16").replace("RELATION", "gt"))
+    assert summary(r) == ("max", "bf16", 1, 1, False, False)
+    (r,) = body(WIDENED.replace("TYPE", "bf16").replace("RELATION", "lt"))
+    assert summary(r) == ("min", "bf16", 1, 1, False, False)
+    assert not body(WIDENED.replace("TYPE", "f16").replace("RELATION", "gt"))
+
+
 @pytest.mark.parametrize(("relation", "operator"), [("gt", "max"), ("ge", "max"), ("lt", "min")])
 def test_a_maximum_takes_its_index_along(relation: str, operator: str) -> None:
     found = choice(relation)
@@ -310,6 +331,32 @@ def test_halves_of_packed_sums() -> None:
     )
     assert [summary(r) for r in found] == [("add", "f32x2", 1, 1, False, False)] * 2
     assert sorted(leaf.node.part for r in found for leaf in r.leaves) == [0, 1]
+
+
+def in_one_thread(last: str) -> list[Reduction]:
+    """Eight loaded numbers, summed up in pairs at one place of the source, and then `last`."""
+    loads = [f"ld.global.b32 %r{at}, [%d1+{4 * at}];" for at in range(8)]
+    pairs = [f"mov.b64 %d{at + 4}, {{%r{2 * at}, %r{2 * at + 1}}};" for at in range(4)]
+    sums = ["add.f32x2 %d8, %d4, %d5;", "add.f32x2 %d9, %d6, %d7;", "add.f32x2 %d10, %d8, %d9;"]
+    return body("\n".join([".loc 1 3 5", *loads, *pairs, ".loc 1 4 9", *sums, last]))
+
+
+def test_packed_sums_of_one_thread_and_their_halves() -> None:
+    (r,) = in_one_thread(
+        """
+        mov.b64 {%r10, %r11}, %d10;
+        add.f32 %r12, %r10, %r11;
+        st.global.b32 [%d3], %r12;
+        """
+    )
+    assert summary(r) == ("add", "f32", 8, 0, False, False)
+
+
+def test_packed_sums_of_one_thread_are_one_for_each_half() -> None:
+    found = in_one_thread("st.global.b64 [%d3], %d10;")
+    assert [summary(r) for r in found] == [("add", "f32x2", 4, 0, False, False)] * 2
+    first, second = ({leaf.node.value for leaf in r.leaves} for r in found)
+    assert first.isdisjoint(second)
 
 
 def test_halves_from_different_registers_are_not_mixed_up() -> None:
