@@ -567,10 +567,45 @@ def _find_excluded(condition: Condition, conjunct: Conjunct) -> bool:
     p, q = own.polynomial, conjunct.polynomial
     if condition.fixed or condition.rounds:
         p, q = _settled(condition, p), _settled(condition, q)
+    return _are_apart(p, q)
+
+
+def _are_apart(p: Polynomial, q: Polynomial) -> bool:
+    """True if p is negative nowhere that q is not: see `excludes`."""
     own_scale, scale = _scales(p, q)
     if own_scale <= 0 or scale <= 0:
         return False
     return (q * own_scale - p * scale).range()[1] < scale
+
+
+def negative_beyond(condition: Condition, bound: Polynomial) -> Polynomial | None:
+    """What is negative where a condition holds and a bound is not: indices that lie beyond those
+    which stay within the bound. None if the two are not about one size."""
+    own = condition.conjunct
+    if own is None or own.polynomial is None:
+        return None
+    p, f = own.polynomial, bound
+    if condition.fixed or condition.rounds:
+        p, f = _settled(condition, p), _settled(condition, f)
+    atoms = p.table.atoms
+    size = next((m for m in p.terms if m and all(atoms[n].kind != "bit" for n in m)), None)
+    if size is None:
+        return None
+    own_scale, scale = _ratio(p.terms[size], f.terms.get(size, 0))
+    if not scale:
+        return None
+    # With -p - 1 >= 0 and f >= 0 the sum of so many of both is not negative.
+    return p * scale - f * own_scale + (scale - 1)
+
+
+def excludes_beyond(condition: Condition, negative: Polynomial, conjunct: Conjunct) -> bool:
+    """True if a conjunct cannot hold where a condition does and `negative_beyond` found this."""
+    q = conjunct.polynomial
+    if q is None:
+        return False
+    if condition.fixed or condition.rounds:
+        q = _settled(condition, q)
+    return _are_apart(negative, q)
 
 
 def _settled(condition: Condition, poly: Polynomial) -> Polynomial:
@@ -633,4 +668,12 @@ def _ratio(a: int, b: int) -> tuple[int, int]:
     return abs(a) // divisor, abs(b) // divisor
 
 
-__all__ = ["ANY_INDEX", "Condition", "Conditions", "excludes", "spelled_out"]
+__all__ = [
+    "ANY_INDEX",
+    "Condition",
+    "Conditions",
+    "excludes",
+    "excludes_beyond",
+    "negative_beyond",
+    "spelled_out",
+]

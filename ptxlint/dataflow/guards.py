@@ -14,7 +14,7 @@ from ptxlint.cfg.dominance import DominatorsAnalysis, DominatorTree
 from ptxlint.cfg.loops import Loop
 from ptxlint.dataflow.flag_bits import FlagBits
 from ptxlint.dataflow.loop_bounds import first_round_flag
-from ptxlint.dataflow.polynomial import INFINITY, Polynomial, remembered
+from ptxlint.dataflow.polynomial import INFINITY, Atom, Polynomial, remembered
 from ptxlint.dataflow.ssa import SsaAnalysis
 from ptxlint.dataflow.ssa_values import MERGE, PHI, RESULT, Ssa
 from ptxlint.dataflow.symbolic import Symbolic, SymbolicAnalysis
@@ -350,8 +350,9 @@ class Guards:
             return True
         for atom in sorted(poly.atoms(), key=lambda a: a.number):
             # The smaller of two is not negative if neither is.
-            if atom.kind == "min" and poly.coefficient(atom) > 0:
-                return all(self.at_entry(loop, poly.substitute({atom: p})) for p in atom.data)
+            parts = self.smaller_of(atom) if poly.coefficient(atom) > 0 else None
+            if parts is not None:
+                return all(self.at_entry(loop, poly.substitute({atom: p})) for p in parts)
         for block in self.ssa.cfg.blocks[loop.header].preds:
             if block in loop.latches:
                 continue
@@ -359,6 +360,20 @@ class Guards:
             if known is not None and not implies(known, Conjunct(poly)):
                 return False
         return True
+
+    def smaller_of(self, atom: Atom) -> tuple[Polynomial, Polynomial] | None:
+        """The two numbers of which an atom is the smaller one, of an opaque one as unsigned words;
+        None for other atoms."""
+        if atom.kind == "min":
+            return atom.data[0], atom.data[1]
+        value = atom.data[0] if atom.kind == "opaque" else -1
+        if value < 0 or self.ssa.kind[value] != RESULT:
+            return None
+        instr = self._instrs[self.ssa.instr[value]]
+        if instr.opcode != "min" or not instr.shape.type.startswith("u"):
+            return None
+        a, b = (self.symbolic.operand(instr, at) for at in (1, 2))
+        return None if a is None or b is None else (a, b)
 
     def of_edge(self, source: int, target: int) -> Conjunction | None:
         """What holds when control goes from one block right to another; None if it never does."""

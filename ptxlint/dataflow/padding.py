@@ -58,6 +58,7 @@ from ptxlint.dataflow.rounds import Rounds
 from ptxlint.dataflow.shared_provenance import SharedProvenanceAnalysis
 from ptxlint.dataflow.ssa import SsaAnalysis
 from ptxlint.dataflow.ssa_values import MERGE, Ssa
+from ptxlint.dataflow.standing import Standing
 from ptxlint.dataflow.uniformity import Uniformity, UniformityAnalysis
 from ptxlint.facts import Analysis, Facts
 from ptxlint.ir.instruction import Instr
@@ -170,6 +171,7 @@ class Padding:
             self._dependences = Dependences(self.ssa, self.uniformity, self.reductions)
             self._conditions = Conditions(lane_width(facts), self.uniformity, self.reductions.loops)
             self._rounds = Rounds(self.ssa, self.reductions.loops, self.guards)
+            self._standing = Standing(self.ssa, self.reductions.loops, self.guards, self._rounds)
             self._movements = Movements(
                 facts, self.ssa, self.reductions, self._conditions, self._rounds
             )  # fmt: skip
@@ -258,8 +260,8 @@ class Padding:
     def _made_words(self) -> Words:
         return Words(
             self.ssa, self.guards, self.uniformity, self.reductions, self._dependences,
-            self._conditions, self._movements, self._marks, self._joins, self.steps,
-            self._shared_is_finite,
+            self._conditions, self._movements, self._marks, self._joins, self._standing,
+            self.steps, self._shared_is_finite,
         )  # fmt: skip
 
     # Sites ------------------------------------------------------------------------------------

@@ -15,11 +15,18 @@ from heapq import heapify, heappop, heappush
 from typing import Any, Final, NamedTuple
 
 from ptxlint.dataflow import floats
-from ptxlint.dataflow.conditions import ANY_INDEX, Condition, Conditions, excludes
+from ptxlint.dataflow.conditions import (
+    ANY_INDEX,
+    Condition,
+    Conditions,
+    excludes,
+    excludes_beyond,
+    negative_beyond,
+)
 from ptxlint.dataflow.exchanges import moved_lanes
 from ptxlint.dataflow.floats import BF16, BYTES, F16, F32, F64, FORMATS, Format
 from ptxlint.dataflow.fragments import Element, Fragments, elements_of
-from ptxlint.dataflow.guards import ALWAYS, Conjunct, Guards, implies
+from ptxlint.dataflow.guards import ALWAYS, Conjunct, Conjunction, Guards, implies
 from ptxlint.dataflow.joins import Joins
 from ptxlint.dataflow.lane_hops import LaneHop
 from ptxlint.dataflow.lane_map import LaneMap
@@ -48,9 +55,11 @@ from ptxlint.dataflow.padding_values import (
     negation,
     widened_word,
 )
+from ptxlint.dataflow.polynomial import Polynomial
 from ptxlint.dataflow.reductions import WHOLE, Node, Reductions
 from ptxlint.dataflow.register_words import extended, loaded_bits, packed, whole_of
 from ptxlint.dataflow.ssa_values import INSERT, MERGE, PHI, RESULT, Ssa
+from ptxlint.dataflow.standing import Standing
 from ptxlint.dataflow.uniformity import Uniformity
 from ptxlint.facts import Budget
 from ptxlint.ir.instruction import Instr
@@ -91,6 +100,7 @@ class Words:
         movements: Movements,
         marks: Marks,
         joins: Joins,
+        standing: Standing,
         steps: Budget,
         shared_is_finite: bool,
     ) -> None:
@@ -102,6 +112,7 @@ class Words:
         self._movements = movements
         self._marks = marks
         self._joins = joins
+        self._standing = standing
         self._steps = steps
         self._instrs = ssa.cfg.function.instrs
         self._unseen: Word = DATA if shared_is_finite else UNKNOWN
@@ -117,6 +128,7 @@ class Words:
         self._settled: dict[int, tuple[Word, Word]] = {}
         self._conditions_of: dict[int, tuple[Condition, ...]] = {}
         self._truths: dict[tuple[int, int], bool | None] = {}
+        self._beyond: dict[tuple[int, int], list[Polynomial]] = {}
         self._implications: dict[tuple[int, int], int | None] = {}
         self._times: dict[int, int] = {}
         """By value: when it changed last."""
@@ -704,7 +716,30 @@ class Words:
         for truth, conjuncts in zip((True, False), needed, strict=True):
             if conjuncts is not None and all(implies(known, c) for c in conjuncts):
                 return truth
+        return None if condition is None else self._decide_beyond(predicate, needed, condition)
+
+    def _decide_beyond(
+        self, predicate: int, needed: list[Conjunction | None], condition: Condition
+    ) -> bool | None:
+        """Whether a predicate holds under a condition, by what bounds indices where it is made."""
+        root, _ = self._ssa.root(self._ssa.resolve(predicate))
+        if self._ssa.kind[root] != RESULT:
+            return None
+        for negative in self._negative(self._ssa.block_of(root), condition):
+            for truth, conjuncts in zip((True, False), needed, strict=True):
+                self._steps.left -= 1
+                if any(excludes_beyond(condition, negative, c) for c in conjuncts or ()):
+                    return not truth
         return None
+
+    def _negative(self, block: int, condition: Condition) -> list[Polynomial]:
+        """What is negative in a block where a condition holds, by the block's bounds."""
+        key = block, condition.number
+        found = self._beyond.get(key)
+        if found is None:
+            made = [negative_beyond(condition, bound) for bound in self._standing.at(block)]
+            found = self._beyond[key] = [poly for poly in made if poly is not None]
+        return found
 
     def _is_false(self, conjunct: Conjunct, condition: Condition) -> bool:
         false = condition.conjunct

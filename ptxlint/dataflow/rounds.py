@@ -24,6 +24,7 @@ class Rounds:
         self._guards = guards
         self._coming: dict[int, list[Conjunct]] = {}
         self._below: dict[int, list[Conjunct]] = {}
+        self._lasting: dict[int, list[Conjunct]] = {}
 
     def holds(self, conjunct: Conjunct, header: int, number: int | None, later: bool) -> bool:
         """True if a conjunct holds in each round of a loop, or in round `number` of it.
@@ -45,6 +46,30 @@ class Rounds:
                 return True
         known = [shifted(c, header, 0, number) for c in self._counted(loop)]
         return any(implies(frozenset({c}), conjunct) for c in known)
+
+    def lasting(self, loop: Loop) -> list[Conjunct]:
+        """What holds in every round of a loop because the loop goes on so far only."""
+        found = self._lasting.get(loop.header)
+        if found is None:
+            found = self._lasting[loop.header] = []
+            for own in self._continues(loop):
+                limit = self._limit(loop, own)
+                if limit is not None:
+                    if self._guards.at_entry(loop, limit[0]):
+                        found.append(Conjunct(limit[0] - limit[1]))
+                    continue
+                before = shifted(own, loop.header, -1, None)
+                first = shifted(own, loop.header, -1, 0).polynomial
+                if before.polynomial is None or first is None:
+                    continue
+                if self._is_still(loop, first) and self._guards.at_entry(loop, first):
+                    found.append(before)
+        return found
+
+    def _is_still(self, loop: Loop, poly: Polynomial) -> bool:
+        """True if no part of a polynomial is computed in a loop."""
+        contains = self._loops.contains
+        return not any(a.block >= 0 and contains(loop, a.block) for a in poly.all_atoms())
 
     def _counted(self, loop: Loop) -> list[Conjunct]:
         """What holds in all rounds but the first of a loop that goes on until its number is met.
@@ -92,7 +117,7 @@ class Rounds:
         rest = gap - table.plain(index) * scale
         if any(c % scale for c in rest.terms.values()):
             return None
-        if any(a.block >= 0 and self._loops.contains(loop, a.block) for a in rest.all_atoms()):
+        if not self._is_still(loop, rest):
             return None
         limit = Polynomial(table, {m: -c // scale for m, c in rest.terms.items()})
         return limit, table.plain(index)

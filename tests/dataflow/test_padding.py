@@ -516,6 +516,79 @@ def test_what_a_loop_carries_settles(step: str) -> None:
     assert "budget" not in found.verdicts[0].reason
 
 
+SOLVED = (
+    load("0")
+    + """
+    mov.b32 %r4, %r3;
+    setp.lt.s32 %p2, SIZE, 2;
+    @%p2 bra DONE;
+    min.s32 %r5, SIZE, 32;
+    mov.b32 %r6, 1;
+    LOOP:
+    ld.global.b32 %r7, [%d1+4096];
+    setp.gt.s32 %p3, %r6, %r1;
+    selp.f32 %r8, %r7, 0f00000000, %p3;
+    mul.f32 %r9, %r8, %r4;
+    SUM
+    setp.eq.s32 %p4, %r1, %r6;
+    selp.f32 %r4, %r49, %r4, %p4;
+    add.s32 %r6, %r6, 1;
+    setp.ne.s32 %p5, %r6, %r5;
+    @%p5 bra LOOP;
+    DONE:
+""".replace("SUM", tree("add", "%r9", 40)).replace("SIZE", "%r2")
+    + tree("add", "%r4", 20)
+)
+"""A row is replaced per round, up to the size: rows beyond it stay as they were loaded."""
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"setp.ne.s32 %p5": "setp.lt.s32 %p5"},
+        {"min.s32 %r5, %r2, 32": "min.u32 %r5, %r2, 32"},
+        {"selp.f32 %r8, %r7, 0f00000000, %p3": "mov.b32 %r8, %r7"},
+        {"setp.eq.s32 %p4": "setp.le.s32 %p4"},
+    ],
+)
+def test_rows_beyond_the_size_are_not_replaced(changes: dict[str, str]) -> None:
+    assert set(statuses(_changed(SOLVED, changes))) == {"proved"}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        # The loop goes on beyond the size, or up to another one.
+        {"min.s32 %r5, %r2, 32": "mov.b32 %r5, 32"},
+        {"min.s32 %r5, %r2, 32": "add.s32 %r5, %r2, 1"},
+        {"min.s32 %r5, %r2, 32": "min.s32 %r5, %r50, 32"},
+        {"min.s32 %r5, %r2, 32": "max.s32 %r5, %r2, 32"},
+        # It may begin beyond the size, and then meets no end.
+        {"setp.lt.s32 %p2, %r2, 2": "setp.lt.s32 %p2, %r50, 2"},
+        {"setp.lt.s32 %p2, %r2, 2": "setp.lt.s32 %p2, %r2, 1"},
+        {
+            "min.s32 %r5, %r2, 32": "min.u32 %r5, %r2, 32",
+            "setp.lt.s32 %p2, %r2, 2": "setp.eq.s32 %p2, %r2, 0",
+        },
+        # Another row than that of the round is replaced.
+        {"setp.eq.s32 %p4, %r1, %r6": "add.s32 %r10, %r6, 1;\nsetp.eq.s32 %p4, %r1, %r10"},
+        {"setp.eq.s32 %p4": "setp.ge.s32 %p4"},
+        # The sum takes in rows that were not masked.
+        {"mul.f32 %r9, %r8, %r4": "add.f32 %r9, %r7, %r4"},
+    ],
+)
+def test_rows_beyond_the_size_that_may_be_replaced(changes: dict[str, str]) -> None:
+    assert "proved" not in statuses(_changed(SOLVED, changes))
+
+
+def _changed(text: str, changes: dict[str, str]) -> str:
+    for old, new in changes.items():
+        assert old in text
+        text = text.replace(old, new)
+    return text
+
+
 FLASH = {"flash_fwd": (40,), "flash_fwd_spill": (40,)}
 """By kernel: the lines of the loads of keys, whose padding scores 0 unless it is masked again."""
 SELECTED = r"selp\.(b32|f32) \t(%r\d+), (%r\d+), 0f(?:00000000|FF800000), %p\d+;"
