@@ -5,7 +5,8 @@ bits of its lane, hands it to another lane, and picks again. What a register hol
 what one of some registers held in another thread. `LaneHops.of` says which, where the lane that is
 read from is linear in the bits of the thread index and the predicates are parities of them. A lane
 may also be given by a number that all threads share, such as a loop's counter (`tl.gather`, a
-broadcast of one column).
+broadcast of one column). Elements of 16 or 8 bits are picked by `prmt` with a selector that bits of
+the lane choose; the halves or bytes of a register then come from there each in its own way.
 """
 
 from __future__ import annotations
@@ -61,7 +62,9 @@ class LaneHop(NamedTuple):
     the thread `start`, xored with `images[i]` for each set bit i of t that is not fixed.
 
     The register's low bits are those of the value; what the value is too narrow for is 0. `shift`
-    says of what else the thread's number is made, None if of nothing.
+    says of what else the thread's number is made, None if of nothing. Where a register's parts come
+    in ways of their own this is the way into part `into` of `split`, lowest first, and brings part
+    `part` of `parts` of the value, which is as wide.
     """
 
     value: int
@@ -70,6 +73,10 @@ class LaneHop(NamedTuple):
     start: int
     images: tuple[int, ...]
     shift: Shift | None = None
+    into: int = 0
+    split: int = 1
+    part: int = 0
+    parts: int = 1
 
     def source(self, thread: int, shift: int = 0) -> int | None:
         """The thread that holds what a reading thread gets, None if it gets it another way."""
@@ -182,7 +189,8 @@ class LaneHops:
             current = work.pop()
             known = self._moving.get(current)
             instr = self._definition(current)
-            if known or (instr is not None and self._is_movement(instr)):
+            moves = instr is not None and (self._is_movement(instr) or _is_choice(instr))
+            if known or moves:
                 self._moving[value] = True
                 return True
             if known is not None or len(seen) > _MOST_HOPS:
@@ -268,35 +276,66 @@ class LaneHops:
 
     # Ways -------------------------------------------------------------------------------------
     def _find(self, value: int) -> tuple[LaneHop, ...]:
+        width = BITS.get(self._ssa.register[value].type, 32)
+        home = self._loops.innermost(self._ssa.cfg.block_of[self._ssa.instr[value]])
+        found, chosen = self._walk(value, home, width, False) or ((), False)
+        for grain in (16, 8) if chosen else ():
+            parts: list[LaneHop] = []
+            for low in range(0, width, grain):
+                walked = self._walk(value, home, grain, True, low)
+                if walked is None or walked[1] or not walked[0]:
+                    break
+                parts += walked[0]
+            else:
+                return tuple(parts)
+        return found
+
+    def _walk(
+        self, value: int, home: object, size: int, in_parts: bool, low: int = 0
+    ) -> tuple[tuple[LaneHop, ...], bool] | None:
+        """The ways into a register, or into `size` bits of it from `low` on; None if it has none.
+
+        With them, whether some begin where lanes choose parts of registers of another size.
+        """
         width = self._width
         everywhere = _Reading(0, [1 << i for i in range(width)])
         images = tuple([1 << i for i in range(width)])
         bits = BITS.get(self._ssa.register[value].type, 32)
         out: list[LaneHop] = []
-        work = [_Way(value, everywhere, 0, images, bits)]
-        home = self._loops.innermost(self._ssa.cfg.block_of[self._ssa.instr[value]])
+        chosen = False
+        work = [_Way(value, everywhere, 0, images, bits, None, low, size if in_parts else 0)]
         while work:
             way = work.pop()
             if len(work) + len(out) > _MOST_HOPS:
-                return ()
+                return None
             before = self._before(way, home)
             if before is not None:
                 work += before
                 continue
+            instr = self._definition(way.value)
+            chosen = chosen or (instr is not None and _is_choice(instr))
             pieces = way.reading.pieces(
                 way.start ^ span_value(way.images, way.reading.at), way.images
             )
             if pieces is None:
-                return ()
-            out += [LaneHop(way.value, *piece, way.shift) for piece in pieces]
-        if len(out) == 1 and out[0].value == value:
-            return ()
-        return tuple(sorted(out, key=lambda h: (h.at, h.fixed, h.value)))
+                return None
+            parts = (0, 1, 0, 1)
+            if in_parts:
+                held = BITS.get(self._ssa.register[way.value].type, 32)
+                parts = low // size, bits // size, way.low // size, held // size
+            out += [LaneHop(way.value, *piece, way.shift, *parts) for piece in pieces]
+        if any(hop.value == value for hop in out):
+            return (), chosen
+        return tuple(sorted(out, key=lambda h: (h.at, h.fixed, h.value))), chosen
 
     def _before(self, way: _Way, home: object) -> list[_Way] | None:
         """The same one instruction earlier; None at the end of the way."""
-        source = self._unpacked(way.value)
+        source = None if way.size else self._unpacked(way.value)
         if source is None:
+            if way.size:
+                moved = self._part_before(way)
+                if moved is not None:
+                    return moved
             instr = self._definition(way.value)
             if instr is None:
                 return None
@@ -311,10 +350,107 @@ class LaneHops:
             return None
         inner = BITS.get(self._ssa.register[source].type, 32)
         own = BITS.get(self._ssa.register[way.value].type, 32)
-        if own < inner and own < way.bits:
+        if own < inner and own < way.bits and not way.size:
             # What is cut off here is read as 0 further on.
             return None
+        if way.size and way.low + way.size > inner:
+            return None
         return [way._replace(value=source)]
+
+    def _part_before(self, way: _Way) -> list[_Way] | None:
+        """Where a part of a register comes from if it is packed, taken out or permuted."""
+        ssa = self._ssa
+        if ssa.kind[way.value] != RESULT:
+            return None
+        instr = self._instrs[ssa.instr[way.value]]
+        if instr.guard is not None:
+            return None
+        if instr.opcode == "prmt":
+            return self._permuted(instr, way)
+        if instr.opcode != "mov":
+            return None
+        target, operand = instr.operands[0], instr.operands[1]
+        own = BITS.get(ssa.register[way.value].type, 32)
+        low = way.low
+        if isinstance(target, Vector):
+            low += own * ssa.result[way.value]
+        elif isinstance(operand, Vector):
+            each = own // len(operand.elements)
+            operand, low = operand.elements[low // each], low % each
+        else:
+            return None
+        source = self._read(instr, operand)
+        inner = 0 if source is None else BITS.get(ssa.register[source].type, 32)
+        if source is None or inner > 32 or low + way.size > inner:
+            return None
+        return [way._replace(value=source, low=low)]
+
+    def _permuted(self, instr: Instr, way: _Way) -> list[_Way] | None:
+        """The registers whose parts `prmt` puts together, each for the threads that choose it."""
+        if len(instr.shape.modifiers) != 1:
+            return None
+        choices = self._selectors(instr, instr.operands[3], way)
+        out: list[_Way] = []
+        for reading, selector in choices or ():
+            nibbles = [
+                selector >> at & 15 for at in range(way.low // 2, (way.low + way.size) // 2, 4)
+            ]
+            first = nibbles[0]
+            if nibbles != list(range(first, first + len(nibbles))) or nibbles[-1] > 7:
+                return None
+            if first * 8 % way.size:
+                return None
+            source = self._read(instr, instr.operands[1 + (first >> 2)])
+            if source is None:
+                return None
+            out.append(way._replace(value=source, reading=reading, low=8 * (first & 3)))
+        return out or None
+
+    def _selectors(
+        self, instr: Instr, operand: Operand, way: _Way
+    ) -> list[tuple[_Reading, int]] | None:
+        """What a selector is, by the threads that read from those where it is that."""
+        constant = fold(operand)
+        if constant is not None:
+            return [(way.reading, constant)]
+        value = self._read(instr, operand)
+        if value is None:
+            return None
+        word = self._words.plain(value)
+        if isinstance(word, Word):
+            return self._linear_selectors(word, way)
+        made = self._definition(value)
+        if made is None or made.opcode != "selp":
+            return None
+        predicate = self._read(made, made.operands[3])
+        condition = None if predicate is None else self._words.plain(predicate)
+        if not isinstance(condition, tuple) or isinstance(condition, Word):
+            return None
+        if way.shift is not None and any(mask & way.shift.mask for mask, _ in condition):
+            return None
+        out: list[tuple[_Reading, int]] = []
+        for holds, reading in _split_by(way, condition):
+            arm = fold(made.operands[1 if holds else 2])
+            if arm is None:
+                return None
+            out.append((reading, arm))
+        return out
+
+    def _linear_selectors(self, word: Word, way: _Way) -> list[tuple[_Reading, int]] | None:
+        constant = word.constant
+        if constant is None or word.symbol:
+            return None
+        out = [(way.reading, constant)]
+        # Bits that the same threads have set are one choice.
+        for mask, bits in _choices(word, way.low // 2, (way.low + way.size) // 2).items():
+            if len(out) > _MOST_HOPS or (way.shift is not None and mask & way.shift.mask):
+                return None
+            out = [
+                (part, selector ^ bits if holds else selector)
+                for reading, selector in out
+                for holds, part in _split_by(way._replace(reading=reading), ((mask, 1),))
+            ]
+        return out
 
     def _chosen(self, instr: Instr, way: _Way) -> list[_Way] | None:
         """Both arms of a `selp`, each for the threads that take it."""
@@ -499,7 +635,8 @@ class LaneHops:
 
 class _Way(NamedTuple):
     """Where a value is looked for: in the thread `start`, xored with the images of the bits of a
-    reading thread. `bits` is how many the reading register has."""
+    reading thread. `bits` is how many the reading register has. Of a part it is `size` bits of the
+    value from `low` on; `size` is 0 for a whole register."""
 
     value: int
     reading: _Reading
@@ -507,6 +644,8 @@ class _Way(NamedTuple):
     images: tuple[int, ...]
     bits: int
     shift: Shift | None = None
+    low: int = 0
+    size: int = 0
 
 
 class _Reading:
@@ -559,6 +698,22 @@ def _split_by(way: _Way, condition: Condition) -> Iterator[tuple[bool, _Reading]
         if not reading.restrict(own, here ^ parity):
             return
     yield True, reading
+
+
+def _choices(word: Word, low: int, high: int) -> dict[int, int]:
+    """Bits `low` to `high` of a word that differ between threads, by the bits of the thread's
+    index of which they are the parity."""
+    out: dict[int, int] = {}
+    for at in range(low, high):
+        mask = sum(1 << i for i, entry in enumerate(word.basis) if entry >> at & 1)
+        if mask:
+            out[mask] = out.get(mask, 0) | 1 << at
+    return out
+
+
+def _is_choice(instr: Instr) -> bool:
+    """True for a `prmt` of which the bytes are chosen while it runs."""
+    return instr.opcode == "prmt" and isinstance(instr.operands[3], Register)
 
 
 def _is_copy(instr: Instr) -> bool:

@@ -99,6 +99,9 @@ class ByteMarks:
         if kind != RESULT:
             return None
         instr = ssa.cfg.function.instrs[ssa.instr[value]]
+        if self._movements.hops(value):
+            # Marks of its operands are about other threads.
+            return None
         if instr.opcode in ("ld", "ldmatrix"):
             return self._loaded(instr, value, byte, upper)
         rule = _RULES.get(instr.opcode)

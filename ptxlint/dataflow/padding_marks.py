@@ -638,9 +638,7 @@ class Marks:
         narrow = self._width(value) < _WHOLE_WIDTH
         halves: list[dict[int, dict[int, Condition]]] = [{}, {}]
         for hop in hops:
-            low, high = self._get(hop.value)
-            if self._width(hop.value) < _WHOLE_WIDTH:
-                low, high = low | high, 0
+            low, high = self._brought(hop)
             for half, bits in enumerate((low, 0 if narrow else high)):
                 for load, conditions in self._hopped(hop, bits).items():
                     halves[half].setdefault(load, {}).update(conditions)
@@ -654,14 +652,20 @@ class Marks:
         """The conditions of what comes from other lanes one way into half of a register, each with
         the numbers of what becomes of it."""
         became = self._became.get((value, half), {})
-        low, high = self._get(hop.value)
-        if self._width(hop.value) < _WHOLE_WIDTH:
-            low, high = low | high, 0
-        for mark in self.each(high if half else low):
+        for mark in self.each(self._brought(hop)[half]):
             numbers: tuple[int, ...] = ()
             for there in self._movements.hopped(hop, mark.condition):
                 numbers += became.get(mark.load, {}).get(there.number, ())
             yield mark.condition, numbers
+
+    def _brought(self, hop: LaneHop) -> Halves:
+        """The marks of what comes from another lane, by the half of the register that it is for."""
+        low, high = self._get(hop.value)
+        if self._width(hop.value) < _WHOLE_WIDTH:
+            low, high = low | high, 0
+        if hop.parts > 1:
+            low, high = (low, high)[hop.part * 2 // hop.parts], 0
+        return (0, low) if hop.into * 2 // hop.split else (low, high)
 
     def _width(self, value: int) -> int:
         return BITS.get(self._ssa.register[value].type, _WHOLE_WIDTH)

@@ -14,6 +14,7 @@ from ptxlint.dataflow.conditions import Condition, Conditions
 from ptxlint.dataflow.floats import BF16, BYTES, F16, F32, F64, AbstractFloat, Format
 from ptxlint.dataflow.fragments import Element, Fragments, carry, elements_of
 from ptxlint.dataflow.guards import Guards
+from ptxlint.dataflow.lane_hops import LaneHop
 from ptxlint.dataflow.lane_map import LaneMap
 from ptxlint.dataflow.movements import Movements, Source
 from ptxlint.dataflow.padding_marks import Marks
@@ -120,28 +121,41 @@ class Mover:
         return bool(self._movements.hops(value))
 
     def _hopped(self, evaluator: Evaluator, value: int) -> Found:
-        marks, condition = self.marks, evaluator.condition
-        out = []
+        made = BITS.get(self._ssa.register[value].type, 32)
+        parts: list[list[Found]] = []
         for hop in self._movements.hops(value):
-            before = None
-            if condition is not None:
-                known = () if marks is None else marks.each(marks.of(hop.value))
-                comes, before = self._movements.before_hop(
-                    hop, condition, [mark.condition for mark in known]
-                )
-                if not comes:
-                    continue
-            found = self.ask(evaluator, before, hop.value)
-            if condition is not None and before is None and self.is_marked(value, condition):
-                # Which lanes it is about there is not known: any of them may hold padding.
-                found = Found(found.word, _EVERYWHERE)
-            held, made = (BITS.get(self._ssa.register[v].type, 32) for v in (hop.value, value))
-            if held < made:
-                found = paired(found, Found(0, 0), held)
-            elif held > made:
-                found = half_of(found, 0, held)
-            out.append(found)
-        return _either(out)
+            while len(parts) < hop.split:
+                parts.append([])
+            parts[hop.into] += self._from_lane(evaluator, value, hop, made // hop.split)
+        found = [_either(part) for part in parts]
+        bits = made // len(found)
+        while len(found) > 1:
+            found = [paired(found[at], found[at + 1], bits) for at in range(0, len(found), 2)]
+            bits *= 2
+        return found[0]
+
+    def _from_lane(self, evaluator: Evaluator, value: int, hop: LaneHop, made: int) -> list[Found]:
+        """What comes from another lane one way into `made` bits of a value; nothing if no thread
+        that the condition is about gets it."""
+        marks, condition = self.marks, evaluator.condition
+        before = None
+        if condition is not None:
+            known = () if marks is None else marks.each(marks.of(hop.value))
+            comes, before = self._movements.before_hop(
+                hop, condition, [mark.condition for mark in known]
+            )
+            if not comes:
+                return []
+        found = self.ask(evaluator, before, hop.value)
+        if condition is not None and before is None and self.is_marked(value, condition):
+            # Which lanes it is about there is not known: any of them may hold padding.
+            found = Found(found.word, _EVERYWHERE)
+        held = BITS.get(self._ssa.register[hop.value].type, 32)
+        if hop.parts > 1:
+            return [part_of(found, hop.part, hop.parts, held)]
+        if held < made:
+            return [paired(found, Found(0, 0), held)]
+        return [half_of(found, 0, held) if held > made else found]
 
     # Shared memory ----------------------------------------------------------------------------
     def _loaded(self, evaluator: Evaluator, instr: Instr, value: int) -> Found | None:

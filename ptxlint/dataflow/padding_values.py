@@ -234,7 +234,7 @@ class Dependences:
         return base & found
 
 
-HOPPING: Final = frozenset({"shfl", "selp", "cvt", "mov"})
+HOPPING: Final = frozenset({"shfl", "selp", "prmt", "cvt", "mov"})
 """What may hand on a register of another lane as it is."""
 _PURE: Final = frozenset({"mov", "add", "sub", "mul", "fma", "max", "min", "div", "rcp", "cvt"})
 

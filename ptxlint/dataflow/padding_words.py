@@ -942,18 +942,34 @@ class Words:
 
     def _hopped(self, value: int, hops: tuple[LaneHop, ...]) -> None:
         """A register that comes from other lanes."""
-        width = self.width(value)
+        count = hops[0].split
+        bits = self.width(value) // count
         asked = self._asked(value)
-        free = _join_all([self._from_lane(hop, None, width) for hop in hops])
+        parts = [[h for h in hops if h.into == into] for into in range(count)]
+        found = [self._part_from_lanes(value, ways, asked, bits) for ways in parts]
+        free = self._assembled([f for f, _ in found], bits * count, bits * count, False)
         if free is None:
             return
+        under: dict[int, Word | None] = {}
+        for condition in asked:
+            words = [u[condition.number] for _, u in found]
+            under[condition.number] = self._assembled(words, bits * count, bits * count, False)
+        if not self._dependences.of(value):
+            free = self._as_statistic(value, free)
+        self._set(value, free, under)
+
+    def _part_from_lanes(
+        self, value: int, hops: list[LaneHop], asked: tuple[Condition, ...], bits: int
+    ) -> tuple[Word | None, dict[int, Word | None]]:
+        """The free word of `bits` bits of a register, and its words under conditions."""
+        free = _join_all([self._from_lane(hop, None, bits) for hop in hops])
         brought: dict[int, tuple[list[Word | None], set[int]]] = {}
         for place, hop in enumerate(hops):
             for half in (0, 1):
                 for condition, final in self._marks.hopped(value, half, hop):
                     for number in final:
                         words, places = brought.setdefault(number, ([], set()))
-                        words.append(self._from_lane(hop, condition, width))
+                        words.append(self._from_lane(hop, condition, bits))
                         places.add(place)
         under: dict[int, Word | None] = {}
         for condition in asked:
@@ -962,16 +978,16 @@ class Words:
             for place, hop in enumerate(hops):
                 apart = to is not None and (hop.at ^ to.at) & hop.fixed & to.fixed
                 if place not in places and not apart:
-                    words.append(self._from_lane(hop, None, width))
+                    words.append(self._from_lane(hop, None, bits))
             under[condition.number] = _join_all(words)
-        if not self._dependences.of(value):
-            free = self._as_statistic(value, free)
-        self._set(value, free, under)
+        return free, under
 
     def _from_lane(self, hop: LaneHop, condition: Condition | None, width: int) -> Word | None:
         value = self._ssa.resolve(hop.value)
         found = self._lookup(value, condition)
         own = self.width(value)
+        if found is not None and hop.parts > 1:
+            return self._part_of(value, found, hop.part, hop.parts)
         if found is None or own == width:
             return found
         return extended(found, own, width) if own < width else halves(found, own)[0]

@@ -41,6 +41,12 @@ def source_lane(instr: str, thread: int, lane: int, clamp: int) -> int:
     return thread & ~31 | (found if found <= most else own)
 
 
+def permuted(a: int, b: int, selector: int) -> int:
+    """`prmt` in its default mode, without signs (PTX ISA, "prmt")."""
+    both = a | b << 32
+    return sum((both >> 8 * (selector >> 4 * k & 7) & 0xFF) << 8 * k for k in range(4))
+
+
 class Program:
     """Random code: integers of the thread, predicates of them, data that moves."""
 
@@ -66,7 +72,7 @@ class Program:
             self.predicate(f"%p{at}")
         for at in range(10, 14):
             self.lines.append(f"ld.global.b32 %r{at}, [%d1+{4 * at}];")
-            self.data[f"%r{at}"] = [at << 24 | t << 8 | at for t in THREADS]
+            self.data[f"%r{at}"] = [at << 24 | t << 16 | t << 8 | at for t in THREADS]
         for at in range(14, 44):
             self.move(f"%r{at}", f"%h{at}")
 
@@ -106,7 +112,7 @@ class Program:
     def move(self, new: str, half: str) -> None:
         r, a, b = self.random, self.pick(self.data), self.pick(self.data)
         same = [name for name in self.data if name[1] == a[1]]
-        kind = r.choice(("idx", "idx", "bfly", "selp", "selp", "selp", "cvt", "pack"))
+        kind = r.choice(("idx", "idx", "bfly", "selp", "selp", "selp", "cvt", "pack", "prmt"))
         wide = a[1] == "r"
         if kind == "cvt":
             target = half if wide else new
@@ -115,6 +121,8 @@ class Program:
             self.data[target] = [v & 0xFFFF for v in self.data[a]]
         elif kind == "pack":
             self.pack(new, half, a, r.choice(same))
+        elif kind == "prmt" and wide:
+            self.permute(new, a, r.choice(same))
         elif kind == "selp":
             b, p = r.choice(same), self.pick(self.predicates)
             target = new if wide else half
@@ -129,6 +137,24 @@ class Program:
             clamp = r.choice((31, 31, 31, 0x101F, 0x181F, 0x1C1F, 15))
             self.lines.append(f"shfl.sync.{kind}.b32 {new}, {a}, {lane}, {clamp}, -1;")
             self.data[new] = [self.data[a][source_lane(kind, t, lanes[t], clamp)] for t in THREADS]
+
+    def permute(self, new: str, a: str, b: str) -> None:
+        """Halves or bytes of two registers, chosen by the lane."""
+        p, selector = self.pick(self.predicates), f"%r{92 + self.random.randrange(4)}"
+        size = self.random.choice((2, 2, 2, 1))
+        arms = []
+        for _ in range(2):
+            places = [self.random.randrange(8 // size) * size for _ in range(4 // size)]
+            nibbles = [place + k for place in places for k in range(size)]
+            arms.append(sum(nibble << 4 * k for k, nibble in enumerate(nibbles)))
+        self.lines += [
+            f"selp.b32 {selector}, {arms[0]}, {arms[1]}, {p};",
+            f"prmt.b32 {new}, {a}, {b}, {selector};",
+        ]
+        self.data[new] = [
+            permuted(x, y, arms[0] if c else arms[1])
+            for x, y, c in zip(self.data[a], self.data[b], self.predicates[p], strict=True)
+        ]
 
     def pack(self, new: str, half: str, a: str, b: str) -> None:
         """Halves of two registers in one, and taken out of it again."""
@@ -163,32 +189,37 @@ def by_register(facts: Facts) -> dict[str, int]:
     }
 
 
-def check(program: Program, facts: Facts) -> tuple[int, int]:
-    """How many registers were told, and how many of those with a shift."""
+def check(program: Program, facts: Facts) -> tuple[int, int, int]:
+    """How many registers were told, how many ways with a shift, how many registers in parts."""
     ssa: Ssa = facts.get(SsaAnalysis)
     hops, values = LaneHops(facts), by_register(facts)
     names = {ssa.resolve(v): name for name, v in values.items()}
-    told = shifts = 0
+    told = shifts = split = 0
     for name, table in program.data.items():
         ways = hops.of(values[name])
         if not ways:
             continue
         told += 1
+        split += ways[0].split > 1
+        width = BITS[ssa.register[values[name]].type]
         for thread in THREADS:
             own = [h for h in ways if thread & h.fixed == h.at]
-            assert len(own) == 1, (name, ways)
-            hop = own[0]
-            bits = 0
-            if hop.shift is not None:
-                shifts += 1
-                bits = shift_of(hop, program, names)
-            source = hop.source(thread, bits)
-            assert source is not None
-            whole = BITS[ssa.register[hop.value].type]
-            held = program.data[names[hop.value]][source] & (1 << whole) - 1
-            width = BITS[ssa.register[values[name]].type]
-            assert table[thread] == held & (1 << width) - 1, (name, hop, program.text)
-    return told, shifts
+            assert sorted(h.into for h in own) == list(range(own[0].split)), (name, ways)
+            parts = 0
+            for hop in own:
+                bits = 0
+                if hop.shift is not None:
+                    shifts += 1
+                    bits = shift_of(hop, program, names)
+                source = hop.source(thread, bits)
+                assert source is not None
+                whole = BITS[ssa.register[hop.value].type] // hop.parts
+                held = program.data[names[hop.value]][source] >> whole * hop.part
+                size = min(whole, width // hop.split)
+                assert hop.parts == 1 or size == whole
+                parts |= (held & (1 << size) - 1) << width // hop.split * hop.into
+            assert table[thread] == parts, (name, own, program.text)
+    return told, shifts, split
 
 
 def shift_of(hop: LaneHop, program: Program, names: dict[int, str]) -> int:
@@ -221,14 +252,16 @@ def test_random_movements(seed: int) -> None:
 
 
 def test_enough_is_told() -> None:
-    told = shifts = 0
+    told = shifts = split = 0
     for seed in range(40):
         program = Program(Random(seed), seed)
         found = check(program, facts_of(program.text))
         told += found[0]
         shifts += found[1] > 0
+        split += found[2]
     assert told > 200
     assert shifts > 10
+    assert split > 20
 
 
 def random_hop(random: Random) -> LaneHop:

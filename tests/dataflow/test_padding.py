@@ -426,6 +426,45 @@ def test_rows_that_move_between_lanes(name: str) -> None:
     assert set(found) <= expected
 
 
+PACKED = """
+    ld.global.b32 %r35, [%d1+256];
+    xor.b32 %r39, %r1, 8;
+    selp.b32 %r14, 0x7632, 0x5410, %p4;
+    selp.b32 %r15, 0x5410, 0x7632, %p4;
+    selp.b32 %r16, {turned}, 0x5410, %p4;
+    prmt.b32 %r17, %r3, %r35, %r14;
+    prmt.b32 %r18, %r3, %r35, %r15;
+    shfl.sync.idx.b32 %r19, %r17, %r1, 31, -1;
+    shfl.sync.idx.b32 %r20, %r18, %r39, 31, -1;
+    prmt.b32 %r21, %r19, %r20, %r16;
+    shl.b32 %r36, %r21, 16;
+    and.b32 %r22, %r21, 0xffff0000;
+"""
+"""Pairs of bf16 of which lane bit 3 changes places with the half: it is the column then, and the
+half of %r21 that %r36 and %r22 are made of is the low bit of the row."""
+TURNED = PACKED.format(turned="0x1054")
+HALVES = "add.f32 %r36, %r36, %r22;\n"
+
+PACKED_ROWS = {
+    "zeros over all": ("0", TURNED, (1, 2, 4, 8, 16), {"proved"}),
+    "zeros over halves": ("0", TURNED + HALVES, (1, 2, 4, 8, 16), {"proved"}),
+    "ones over columns": ("0x3F803F80", TURNED, (1, 2, 4, 8), {"proved"}),
+    "ones over rows": ("0x3F803F80", TURNED, (16,), {"open", "refuted"}),
+    "ones over rows in halves": ("0x3F803F80", TURNED + HALVES, (8,), {"open", "refuted"}),
+    "ones over columns that are not turned": (
+        "0x3F803F80", PACKED.format(turned="0x5410"), (1, 2, 4, 8), {"open", "refuted"}),
+    "zero and one over all": ("0x3F800000", TURNED, (1, 2, 4, 8, 16), {"open", "refuted"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PACKED_ROWS)
+def test_halves_that_lanes_choose(name: str) -> None:
+    fill, move, lanes, expected = PACKED_ROWS[name]
+    found = statuses(ROWS + load(fill) + move + tree("add", "%r36", 40, lanes))
+    assert sum(found.values()) == 1
+    assert set(found) <= expected
+
+
 RUNNING = """
     mov.b32 %r4, 0;
     mov.b32 %r6, 0;
