@@ -60,6 +60,7 @@ from ptxlint.dataflow.ssa import SsaAnalysis
 from ptxlint.dataflow.ssa_values import MERGE, Ssa
 from ptxlint.dataflow.standing import Standing
 from ptxlint.dataflow.uniformity import Uniformity, UniformityAnalysis
+from ptxlint.dataflow.vacuity import Vacuity
 from ptxlint.facts import Analysis, Facts
 from ptxlint.ir.instruction import Instr
 from ptxlint.ir.types import BITS
@@ -172,6 +173,10 @@ class Padding:
             self._conditions = Conditions(lane_width(facts), self.uniformity, self.reductions.loops)
             self._rounds = Rounds(self.ssa, self.reductions.loops, self.guards)
             self._standing = Standing(self.ssa, self.reductions.loops, self.guards, self._rounds)
+            self._vacuity = Vacuity(
+                self.ssa, self.reductions.loops, self.guards, self._standing, self.uniformity,
+                lane_width(facts), self.steps,
+            )  # fmt: skip
             self._movements = Movements(
                 facts, self.ssa, self.reductions, self._conditions, self._rounds
             )  # fmt: skip
@@ -368,10 +373,17 @@ class Padding:
             for judged in products.judge(instr):
                 load = judged.mark.load
                 status, reason = (PROVED if judged.holds else OPEN), judged.reason
-                if judged.infinite and self._spreads(judged.mark, instr):
+                vacuous = "" if judged.holds else self._vacuous(judged.mark.condition, instr.index)
+                if vacuous:
+                    status, reason = PROVED, vacuous
+                elif judged.infinite and self._spreads(judged.mark, instr):
                     status = REFUTED
                     reason = f"padding lanes hold {judged.infinite} when they reach the product"
                 yield load, self._other(judged.mark, instr, status, reason)
+
+    def _vacuous(self, condition: Condition, at: int) -> str:
+        """Why nothing comes of a condition where an instruction uses a value; "" if not known."""
+        return self._vacuity.reason(condition, self.ssa.cfg.block_of[at])
 
     def _spreads(self, mark: Mark, product: Instr) -> bool:
         """True if a launch has lanes that a mark is about, and the product's result is stored."""
@@ -606,6 +618,9 @@ class Padding:
             if self._is_neutral_anyway(reduction, leaf):
                 return None
             return Pair(site, conjunct, reduction, None, OPEN, condition.lost, leaf)
+        vacuous = self._vacuity.reason(condition, self._block_of(leaf))
+        if vacuous:
+            return Pair(site, conjunct, reduction, held, PROVED, vacuous, leaf)
         axis = self._axis(reduction, leaf, condition)
         if axis == _SAME:
             reason = "the padding lies along an axis that is not combined"
@@ -639,6 +654,15 @@ class Padding:
         if status == OPEN:
             self._left_open[alike] = self._left_open.get(alike, 0) + 1
         return Pair(site, conjunct, reduction, value, status, reason, leaf)
+
+    def _block_of(self, leaf: Leaf) -> int:
+        """The block in which a leaf is made."""
+        ssa = self.ssa
+        if leaf.product is not None:
+            return ssa.cfg.block_of[leaf.product.index]
+        value = ssa.resolve(leaf.node.value)
+        at = ssa.instr[value]
+        return ssa.phi_block[value] if at < 0 else ssa.cfg.block_of[at]
 
     def _integers(
         self,
