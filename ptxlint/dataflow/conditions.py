@@ -9,6 +9,7 @@ value as well, once it is put in terms of that value's threads.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import gcd
 from typing import Final, TypeAlias
 
@@ -294,6 +295,25 @@ class Conditions:
         rounds = tuple(sorted((*condition.rounds, (header, number))))
         return self._with(rest, to, condition.steps, condition.store, condition.origin, rounds)
 
+    def pieces(self, condition: Condition, bits: int) -> Iterator[Condition]:
+        """A condition with a map for the threads of each value of some bits of their number."""
+        to = condition.map
+        assert to is not None
+        at = bits
+        while True:
+            part = to.restrict(bits, at)
+            if part is not None:
+                yield self.moved(condition, part)
+            if not at:
+                return
+            at = at - 1 & bits
+
+    @staticmethod
+    def may_hold(condition: Condition) -> bool:
+        """False if a condition certainly holds for no element."""
+        conjunct = condition.conjunct
+        return conjunct is None or conjunct.polynomial is None or conjunct.polynomial.range()[0] < 0
+
     def family(self, condition: Condition) -> object:
         """What conditions about one bound have in common: the terms that no lane has a part in."""
         found = self._families.get(condition.number)
@@ -317,8 +337,7 @@ class Conditions:
         fixed = self._replaced(condition.rest, header, None, number)
         if fixed is None:
             return True
-        conjunct = self._with(fixed, condition.map, condition.steps).conjunct
-        return conjunct is None or conjunct.polynomial is None or conjunct.polynomial.range()[0] < 0
+        return self.may_hold(self._with(fixed, condition.map, condition.steps))
 
     def before(self, condition: Condition, header: int, number: int) -> Condition | None:
         """What a condition in round `number` of a loop says outside of it; None if it is about

@@ -71,6 +71,8 @@ FACTORS: Final = {"f16": F16, "bf16": BF16, "tf32": F32, "f32": F32, "f64": F64,
 _ROUNDS: Final = 5
 """So often what a loop carries is joined before it is widened, and again before it is given up."""
 _PASSES: Final = 16
+_SPLIT: Final = 6
+"""By so many bits of the thread's number a condition is split into pieces."""
 _BITS: Final = frozenset({"mov", "cvt", "prmt", "and", "or", "xor", "shl", "shr", "bfi", "bfe"})
 """Operations whose result depends on their operands' words alone."""
 _BROUGHT: Final = frozenset({"ld", "ldu", "ldmatrix", "redux", "atom", "call"})
@@ -130,6 +132,7 @@ class Words:
         self._truths: dict[tuple[int, int], bool | None] = {}
         self._beyond: dict[tuple[int, int], list[Polynomial]] = {}
         self._implications: dict[tuple[int, int], int | None] = {}
+        self._coverings: dict[tuple[int, int], tuple[int, ...]] = {}
         self._times: dict[int, int] = {}
         """By value: when it changed last."""
         self._wanted: set[int] = set()
@@ -367,8 +370,12 @@ class Words:
         if under is not None and condition.number in under:
             return under[condition.number]
         implied = self._implied(condition, asked) if asked else None
-        if implied is not None and under is not None:
-            return under[implied]
+        if under is not None and asked:
+            if implied is not None:
+                return under[implied]
+            covering = self._covered(condition, asked)
+            if covering:
+                return _join_all([under[number] for number in covering])
         bits = condition.bits or ANY_INDEX
         source = self._exchanged(value)
         if source is not None and not source[1] & bits:
@@ -405,6 +412,48 @@ class Words:
             return False
         self._steps.left -= 1
         return other.conjunct is not None and excludes(condition, other.conjunct)
+
+    def _covered(self, condition: Condition, others: tuple[Condition, ...]) -> tuple[int, ...]:
+        """The numbers of conditions about some threads each, of which one holds wherever this one
+        does; none if that is not known."""
+        if condition.map is None or not condition.bits:
+            return ()
+        key = condition.number, id(others)
+        found = self._coverings.get(key)
+        if found is None:
+            found = self._coverings[key] = self._find_covering(condition, others)
+        return found
+
+    def _find_covering(
+        self, condition: Condition, others: tuple[Condition, ...]
+    ) -> tuple[int, ...]:
+        family = self._conditions.family
+        parts = [
+            c
+            for c in others
+            if c.fixed and c.store < 0 and c.rounds == condition.rounds
+            and family(c) == family(condition)
+        ]  # fmt: skip
+        fixed = 0
+        for part in parts:
+            fixed |= part.fixed
+        if not parts or condition.store >= 0 or fixed.bit_count() > _SPLIT:
+            return ()
+        found: dict[int, None] = {}
+        for piece in self._conditions.pieces(condition, fixed):
+            self._steps.left -= 1
+            if self._conditions.may_hold(piece):
+                over = next((c for c in parts if self._is_over(piece, c)), None)
+                if over is None:
+                    return ()
+                found[over.number] = None
+        return tuple(found)
+
+    def _is_over(self, piece: Condition, other: Condition) -> bool:
+        """True if a condition holds in all threads in which one does that is about no more."""
+        if other.fixed & ~piece.fixed or other.at != piece.at & other.fixed:
+            return False
+        return other.conjunct is not None and excludes(piece, other.conjunct)
 
     def _exchanged(self, value: int) -> tuple[int, int] | None:
         """What a `shfl` reads, and from lanes that differ in which bits."""
