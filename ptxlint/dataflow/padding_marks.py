@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
 from ptxlint.cfg.loops import LoopForest
+from ptxlint.dataflow.agenda import Agenda
 from ptxlint.dataflow.conditions import ANY_INDEX, Condition, Conditions
 from ptxlint.dataflow.exchanges import moved_lanes
 from ptxlint.dataflow.fragments import (
@@ -28,6 +29,7 @@ from ptxlint.dataflow.lane_bits import LANE
 from ptxlint.dataflow.lane_hops import LaneHop
 from ptxlint.dataflow.lane_map import LaneMap
 from ptxlint.dataflow.movements import Movements, Route, Way
+from ptxlint.dataflow.padding_demand import Demand
 from ptxlint.dataflow.padding_matrices import Factor, Factors, Passed
 from ptxlint.dataflow.reductions import WHOLE, Leaf, Node, Reduction, Reductions
 from ptxlint.dataflow.register_words import loaded_bits
@@ -128,6 +130,14 @@ class Marks:
         self.all: list[Mark] = []
         self._numbers: dict[tuple[int, int], int] = {}
         self._of: dict[int, Halves] = {}
+        self._agenda = Agenda(ssa)
+        self._demand = Demand(ssa, reductions)
+        self._stores = frozenset([store.index for store in movements.stores])
+        self._is_shared_marked = False
+        self._unplaced: set[int] = set()
+        """What reads shared memory and may get anything that is stored there."""
+        self._followed_values: set[int] = set()
+        """Results and values from other lanes of which it is noted what they are made of."""
         self._stored: set[int] = set()
         self.version = 0
         """It changes with the marks of what comes through shared memory."""
@@ -137,7 +147,6 @@ class Marks:
         """Values with more marks than are told apart."""
         self._at_loads: dict[int, int] = {}
         self._at_copies: dict[int, int] = {}
-        self._last: dict[object, object] = {}
         self._results: dict[object, int] = {}
         self._entries: dict[tuple[int, int, int], Entry | None] = {}
         self._steady: dict[tuple[int, tuple[int, ...]], bool] = {}
@@ -273,21 +282,39 @@ class Marks:
 
     # Spreading --------------------------------------------------------------------------------
     def spread(self) -> None:
-        """Carry all marks on until nothing changes."""
-        cfg = self._ssa.cfg
-        order = [cfg.blocks[b] for b in sorted(cfg.rpo, key=lambda b: cfg.position[b])]
+        """Carry all marks on until nothing changes.
+
+        Sweeps go through the function in reverse postorder and stop at what reads something that
+        has changed since it was last looked at, so that straight code is looked at once.
+        """
+        agenda = self._agenda
+        for value in self._at_loads:
+            agenda.add_definition(value)
+        if self._at_copies:
+            self._look_into_shared()
         for _ in range(_PASSES):
-            self._changed = False
-            for block in order:
-                for phi in self._ssa.phis.get(block.index, ()):
-                    self._join(phi)
-                for at in range(block.start, block.end):
-                    self._instr(self._instrs[at])
-            if not self._changed:
+            for step in agenda.sweep():
+                if step < 0:
+                    self._join(~step)
+                else:
+                    self._instr(self._instrs[step])
+            if agenda.is_empty:
                 return
             if self._steps.spent or self._work.spent:
                 break
         self.is_complete = False
+
+    def _look_into_shared(self) -> None:
+        """Have all looked at that read shared memory, once there is something with marks there."""
+        agenda = self._agenda
+        if self._is_shared_marked:
+            for index in self._unplaced:
+                agenda.add(index)
+            return
+        self._is_shared_marked = True
+        for instr in self._instrs:
+            if instr.opcode == "wgmma" or _reads_shared(instr):
+                agenda.add(instr.index)
 
     def _set(self, value: int, marks: Halves) -> None:
         if not marks[0] and not marks[1]:
@@ -304,7 +331,7 @@ class Marks:
             if new == old:
                 return
         self._of[value] = new
-        self._changed = True
+        self._agenda.add_readers(value)
         if value in self._stored:
             self.version += 1
 
@@ -432,7 +459,9 @@ class Marks:
         if shape.row.is_call or not shape.row.known or (opcode == "st" and shape.space == "param"):
             self._unknown(instr)
         if not defs:
-            if opcode == "red":
+            if instr.index in self._stores:
+                self._look_into_shared()
+            elif opcode == "red":
                 self._update(instr)
             elif opcode == "bra" and instr.guard is not None:
                 self._branch(instr)
@@ -441,8 +470,7 @@ class Marks:
             self._load(instr, defs)
             return
         if opcode in CONTRACTIONS:
-            if self._is_news(instr.index, self._read_marks(instr)):
-                self._product(instr, defs)
+            self._product(instr, defs)
             return
         if opcode == "atom":
             self._update(instr)
@@ -472,21 +500,6 @@ class Marks:
             if ssa.kind[value] in (MERGE, INSERT):
                 self._merged(value)
 
-    def _is_news(self, key: object, marks: object) -> bool:
-        """True unless the same marks came in when this was last asked."""
-        if self._last.get(key) == marks:
-            return False
-        self._last[key] = marks
-        return True
-
-    def _read_marks(self, instr: Instr) -> object:
-        """The marks of all that a product reads."""
-        known, resolve = self._of, self._ssa.resolve
-        own = [known.get(resolve(v), NONE) for v in self._ssa.use_values[instr.index]]
-        if instr.opcode == "wgmma":
-            return own, self._all_stored(instr)
-        return own
-
     def _written(self, value: int, marks: Halves) -> None:
         """Put marks on what an instruction writes, and on what its register holds after it."""
         ssa = self._ssa
@@ -513,7 +526,10 @@ class Marks:
         low, high = self._get(self._ssa.use_values[instr.index][0])
         if low or high:
             for phi in self._joins.decided_by(instr):
-                self._at_loads[phi] = self._at_loads.get(phi, 0) | low | high
+                old = self._at_loads.get(phi, 0)
+                new = self._at_loads[phi] = old | low | high
+                if new != old:
+                    self._agenda.add_definition(phi)
 
     def _update(self, instr: Instr) -> None:
         for number in _bits(self.of_all(instr)):
@@ -635,6 +651,9 @@ class Marks:
         hops = self._movements.hops(value)
         if not hops:
             return False
+        if value not in self._followed_values:
+            self._followed_values.add(value)
+            self._agenda.watch([hop.value for hop in hops], self._ssa.instr[value])
         narrow = self._width(value) < _WHOLE_WIDTH
         halves: list[dict[int, dict[int, Condition]]] = [{}, {}]
         for hop in hops:
@@ -705,6 +724,7 @@ class Marks:
         if reduction.partial:
             return marks
         if self._ssa.resolve(value) == reduction.result and not reduction.warps:
+            self._watch_leaves(reduction, instr)
             shared = self.shared_by_all(reduction)
             left = self._left_apart(reduction, shared)
             return marks[0] & shared | left, marks[1] & shared | left
@@ -725,6 +745,20 @@ class Marks:
                     kept |= 1 << self.number(*mark)
             out.append(kept)
         return out[0], out[1]
+
+    def _watch_leaves(self, reduction: Reduction, instr: Instr) -> None:
+        """Have the result of a reduction looked at again when the marks of a leaf change."""
+        if reduction.result in self._followed_values:
+            return
+        self._followed_values.add(reduction.result)
+        values = []
+        for leaf in reduction.leaves:
+            if leaf.init:
+                continue
+            values.append(leaf.node.value)
+            if leaf.product is not None:
+                values += self._ssa.use_values[leaf.product.index]
+        self._agenda.watch(values, instr.index)
 
     def _conditions_of_all(self, instr: Instr) -> int:
         """The numbers of the conditions that all have which are marked and combined, as bits.
@@ -801,9 +835,9 @@ class Marks:
     # Shared memory ----------------------------------------------------------------------------
     def _load(self, instr: Instr, defs: tuple[int, ...]) -> None:
         ssa = self._ssa
-        shared = instr.opcode == "ldmatrix" or instr.shape.space == "shared"
+        shared = _reads_shared(instr)
         for at, value in enumerate(defs):
-            if shared:
+            if shared and self._demand.of(value):
                 low, high = self._loaded(instr, at, 0), self._loaded(instr, at, 1)
                 width = BITS.get(ssa.register[value].type, 32)
                 if loaded_bits(instr, width) < width:
@@ -818,6 +852,7 @@ class Marks:
         """The marks of half of a register that is loaded from shared memory."""
         entry = self._entry(instr, at, half)
         if entry is None:
+            self._unplaced.add(instr.index)
             return self._lost(self._movements.why(instr), self._all_stored())
         if entry.seen == self.version:
             return entry.result
@@ -857,16 +892,15 @@ class Marks:
                 ways = tuple([way for part in chosen for way in part])
                 twin = self._entries.get((instr.index, at, 0)) if half else None
                 found = twin if twin is not None and twin.ways == ways else Entry(ways)
-                self._watch(ways)
+                self._watch(ways, instr)
             self._entries[key] = found
         return self._entries[key]
 
-    def _watch(self, ways: Iterable[Way]) -> None:
+    def _watch(self, ways: Iterable[Way], reader: Instr) -> None:
         """Take notice where the marks of what comes these ways change."""
-        resolve = self._ssa.resolve
-        self._stored.update(
-            [resolve(w.value) for w in ways if w.value is not None and w.value >= 0]
-        )
+        values = [w.value for w in ways if w.value is not None and w.value >= 0]
+        self._stored.update(map(self._ssa.resolve, values))
+        self._agenda.watch(values, reader.index)
 
     def _is_said_by_another(self, entry: Entry, place: int, bits: int) -> bool:
         """True if another way says the same of all rounds that this one says of a certain one."""
@@ -997,6 +1031,7 @@ class Marks:
             self._unknown_product(instr, defs)
             return
         if self._work.spent:
+            self._unplaced.add(instr.index)
             stored = self._all_stored(instr) if instr.opcode == "wgmma" else 0
             marks = self._lost(self._steps.reason, self.of_all(instr) | stored)
             for value in defs:
@@ -1008,6 +1043,7 @@ class Marks:
         in_memory = 0
         for side in (0, 1):
             if fragments[side] is None and self.in_memory(instr, side) is None:
+                self._unplaced.add(instr.index)
                 in_memory = self._lost(_IN_MEMORY, self._all_stored(instr))
         sides = [[f for f in factors if f[1] == side] for side in (0, 1)]
         brought: dict[tuple[int, int], int] = {}
@@ -1087,7 +1123,7 @@ class Marks:
         if self._seen.get(place) == self.version:
             return factor
         if place not in self._seen:
-            self._watch(factor.ways)
+            self._watch(factor.ways, instr)
         self._seen[place] = self.version
         put = [self._put_by(way) for way in factor.ways]
         if factor.put == put:
@@ -1284,6 +1320,12 @@ class Marks:
                 found = self._conditions.estranged(moved).number
             self._after[key] = found
         return None if found < 0 else self._conditions.all[found]
+
+
+def _reads_shared(instr: Instr) -> bool:
+    """True for a load from shared memory."""
+    opcode = instr.opcode
+    return opcode == "ldmatrix" or (opcode in ("ld", "ldu") and instr.shape.space == "shared")
 
 
 def _bits(marks: int) -> Iterator[int]:
