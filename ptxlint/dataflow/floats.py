@@ -129,12 +129,12 @@ class AbstractFloat:
         return self.lo <= value <= self.hi
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, AbstractFloat) and self._key() == other._key()
+        return isinstance(other, AbstractFloat) and self.key() == other.key()
 
     def __hash__(self) -> int:
-        return hash(self._key())
+        return hash(self.key())
 
-    def _key(self) -> tuple[float, float, bool, bool, bool]:
+    def key(self) -> tuple[float, float, bool, bool, bool]:
         lo, hi = (self.lo, self.hi) if self.finite else (INF, -INF)
         return lo, hi, self.ninf, self.pinf, self.nan
 

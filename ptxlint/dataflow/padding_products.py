@@ -15,8 +15,9 @@ from ptxlint.dataflow.fragments import Element, Fragments, carry, depends_on, el
 from ptxlint.dataflow.lane_map import LaneMap
 from ptxlint.dataflow.padding_marks import Mark, Marks
 from ptxlint.dataflow.padding_values import UNKNOWN, Word, as_float, is_finite_word
-from ptxlint.dataflow.padding_words import FACTORS, Words, told
+from ptxlint.dataflow.padding_words import FACTORS, Words
 from ptxlint.dataflow.reductions import Reductions
+from ptxlint.dataflow.word_table import told
 from ptxlint.ir.instruction import Instr
 from ptxlint.ir.types import BITS
 

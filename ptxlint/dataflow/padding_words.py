@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from heapq import heapify, heappop, heappush
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from ptxlint.dataflow import floats
 from ptxlint.dataflow.conditions import (
@@ -24,7 +24,7 @@ from ptxlint.dataflow.conditions import (
     negative_beyond,
 )
 from ptxlint.dataflow.exchanges import moved_lanes
-from ptxlint.dataflow.floats import BF16, BYTES, F16, F32, F64, FORMATS, Format
+from ptxlint.dataflow.floats import BF16, BYTES, F16, F32, F64, Format
 from ptxlint.dataflow.fragments import Element, Fragments, elements_of
 from ptxlint.dataflow.guards import ALWAYS, Conjunct, Conjunction, Guards, implies
 from ptxlint.dataflow.joins import Joins
@@ -38,9 +38,7 @@ from ptxlint.dataflow.padding_values import (
     DATA,
     HOPPING,
     UNKNOWN,
-    Data,
     Dependences,
-    Either,
     Evaluator,
     Found,
     Hypothesis,
@@ -48,9 +46,7 @@ from ptxlint.dataflow.padding_values import (
     Unknown,
     Word,
     as_float,
-    computed,
     halves,
-    is_arithmetic,
     join,
     negation,
     widened_word,
@@ -61,6 +57,7 @@ from ptxlint.dataflow.register_words import extended, loaded_bits, packed, whole
 from ptxlint.dataflow.ssa_values import INSERT, MERGE, PHI, RESULT, Ssa
 from ptxlint.dataflow.standing import Standing
 from ptxlint.dataflow.uniformity import Uniformity
+from ptxlint.dataflow.word_table import WordTable
 from ptxlint.facts import Budget
 from ptxlint.ir.instruction import Instr
 from ptxlint.ir.operand import Operand, Register
@@ -73,12 +70,59 @@ _ROUNDS: Final = 5
 _PASSES: Final = 16
 _SPLIT: Final = 6
 """By so many bits of the thread's number a condition is split into pieces."""
-_BITS: Final = frozenset({"mov", "cvt", "prmt", "and", "or", "xor", "shl", "shr", "bfi", "bfe"})
-"""Operations whose result depends on their operands' words alone."""
 _BROUGHT: Final = frozenset({"ld", "ldu", "ldmatrix", "redux", "atom", "call"})
 """What gives data that is not made of the operands."""
-_NO_VALUE: Final = -1
-"""In place of a value that is not followed."""
+_COPY: Final = 0
+"""A word is another one."""
+_COMPUTE: Final = 1
+"""It is made of others."""
+_SELECT: Final = 2
+"""It is one of two others, all of which must be known; with a third, as that one says."""
+_JOIN: Final = 3
+"""It is any of some others, as far as they are known."""
+_CHOOSE: Final = 4
+"""It is one of two others as the third says, or either."""
+_ENTER: Final = 5
+"""It is that of an arm of a join that is open."""
+
+
+Cell: TypeAlias = "list[Word | None]"
+"""One place for a word of the table; None while that is not known yet."""
+
+
+_NO_MEMO: Final[dict[tuple[int, ...], Word]] = {}
+
+
+class _Node:
+    """How one word is made: of the words in some cells, in one of the ways above."""
+
+    __slots__ = ("block", "cells", "condition", "kind", "memo", "number", "settles")
+
+    def __init__(self, kind: int, cells: list[Cell], condition: Condition | None) -> None:
+        self.kind = kind
+        self.cells = cells
+        self.condition = condition
+        self.number = -1 if condition is None else condition.number
+        self.settles = False
+        """True if the word is the same for many lanes."""
+        self.memo = _NO_MEMO
+        """Results by the identities of the words that they are made of."""
+        self.block = -1
+        """That of the join which is entered."""
+
+
+class _Program:
+    """How a value is made, freely and under each condition that it is wanted under."""
+
+    __slots__ = ("free", "is_header", "is_unknown", "settles", "under")
+
+    def __init__(self) -> None:
+        self.free = _Node(_JOIN, [], None)
+        self.under: list[_Node] = []
+        self.settles = False
+        """True if what it freely holds is the same for many lanes."""
+        self.is_header = False
+        self.is_unknown = False
 
 
 class Arrival(NamedTuple):
@@ -124,10 +168,16 @@ class Words:
         self._transfer = _Transfer(
             self, ssa, guards, uniformity, reductions, dependences, steps, joins
         )
-        self._free: dict[int, Word] = {}
-        self._under: dict[int, dict[int, Word | None]] = {}
-        """By value and condition. None is what is not known yet."""
-        self._settled: dict[int, tuple[Word, Word]] = {}
+        self._table = WordTable()
+        self._free: dict[int, Cell] = {}
+        self._under: dict[int, dict[int, Cell]] = {}
+        """By value and condition."""
+        self._statistics: dict[int, Cell] = {}
+        """By value: what it holds as the same for many lanes."""
+        self._covered_by: dict[int, list[tuple[Cell, list[Cell]]]] = {}
+        """By value: where the join of some of its words is."""
+        self._cells: dict[int, dict[int, Cell]] = {}
+        """By condition and value: where the value's word is."""
         self._conditions_of: dict[int, tuple[Condition, ...]] = {}
         self._truths: dict[tuple[int, int], bool | None] = {}
         self._beyond: dict[tuple[int, int], list[Polynomial]] = {}
@@ -152,11 +202,12 @@ class Words:
         self._matrices: dict[
             tuple[int, int], tuple[list[int], Word | None, dict[int, Word | None]]
         ] = {}
-        self._plans: dict[int, _Plan | None] = {}
-        self._operands: dict[int, list[tuple[int | None, Word]]] = {}
-        self._known: dict[tuple[object, ...], tuple[Word, list[Word]]] = {}
+        self._programs: dict[int, _Program | None] = {}
+        self._constants: dict[object, Cell] = {}
+        self._memos: dict[object, dict[tuple[int, ...], Word]] = {}
+        self._copies: dict[tuple[int, int], Word] = {}
         for value in ssa.at_entry:
-            self._free[value] = UNKNOWN
+            self._free[value] = [UNKNOWN]
 
     # Answers ----------------------------------------------------------------------------------
     def free(self, value: int) -> Word:
@@ -169,7 +220,8 @@ class Words:
 
     def part(self, value: int, part: int, parts: int, condition: Condition | None) -> Word:
         """A part of a value: see `free` and `under`."""
-        return self._part_of(value, self._answer(value, condition), part, parts)
+        word = self._table.of(self._answer(value, condition))
+        return self._part_of(value, word, part, parts)
 
     def node(self, node: Node, width: int, condition: Condition | None) -> Word:
         """The word of a node of a reduction; `width` is that of the node."""
@@ -334,56 +386,100 @@ class Words:
             if self._steps.spent:
                 break
         self._has_given_up = True
-        self._free.clear()
-        self._under.clear()
 
     def _set(self, value: int, free: Word, under: dict[int, Word | None]) -> None:
-        old = self._free.get(value)
-        changed = old is None or not (old is free or old == free)
+        """Note what a value holds: words of the table."""
+        cell = self._free_cell(value)
+        changed = cell[0] is not free
         if changed:
-            self._free[value] = free
+            cell[0] = free
+            settled = self._statistics.get(value)
+            if settled is not None:
+                settled[0] = self._table.statistic(free)
         if under:
-            held = self._under.get(value)
-            if held != under:
-                self._under[value] = under
-                changed = True
+            cells = self._under[value]
+            for number, word in under.items():
+                cell = cells[number]
+                if cell[0] is not word:
+                    cell[0] = word
+                    changed = True
         if changed:
+            for joined, parts in self._covered_by.get(value, ()):
+                joined[0] = self._table.joined([part[0] for part in parts])
             self._now += 1
             self._times[value] = self._now
             self._changed.append(value)
+
+    def _set_all(self, value: int, word: Word) -> None:
+        """Note that nothing more is known of a value under its conditions than of it freely."""
+        self._set(value, word, dict.fromkeys([c.number for c in self._asked(value)], word))
 
     def _asked(self, value: int) -> tuple[Condition, ...]:
         """The conditions under which a value is wanted."""
         found = self._conditions_of.get(value)
         if found is None:
             found = self._conditions_of[value] = self._marks.conditions_of(value)
-            if found and value not in self._under:
-                self._under[value] = dict.fromkeys([c.number for c in found])
+            if found:
+                self._under[value] = {c.number: [None] for c in found}
         return found
 
     def _lookup(self, value: int, condition: Condition | None) -> Word | None:
         """The word of a resolved value; None if it is not known yet."""
+        return self._cell(value, condition)[0]
+
+    def _free_cell(self, value: int) -> Cell:
+        cell = self._free.get(value)
+        if cell is None:
+            cell = self._free[value] = [None]
+        return cell
+
+    def _cell(self, value: int, condition: Condition | None) -> Cell:
+        """Where the word of a resolved value is."""
         if condition is None:
-            return self._free.get(value)
+            return self._free_cell(value)
+        cells = self._cells.get(condition.number)
+        if cells is None:
+            cells = self._cells[condition.number] = {}
+        found = cells.get(value)
+        if found is None:
+            found = cells[value] = self._find_cell(value, condition)
+        return found
+
+    def _find_cell(self, value: int, condition: Condition) -> Cell:
         asked = self._asked(value)
-        under = self._under.get(value)
-        if under is not None and condition.number in under:
-            return under[condition.number]
-        implied = self._implied(condition, asked) if asked else None
-        if under is not None and asked:
+        if asked:
+            under = self._under[value]
+            if condition.number in under:
+                return under[condition.number]
+            implied = self._implied(condition, asked)
             if implied is not None:
                 return under[implied]
             covering = self._covered(condition, asked)
             if covering:
-                return _join_all([under[number] for number in covering])
+                return self._any_of(value, [under[number] for number in covering])
         bits = condition.bits or ANY_INDEX
         source = self._exchanged(value)
         if source is not None and not source[1] & bits:
-            return self._lookup(source[0], condition)
-        found = self._free.get(value)
-        if found is None or self._dependences.of(value) & bits:
-            return found
-        return self._as_statistic(value, found)
+            return self._cell(source[0], condition)
+        free = self._free_cell(value)
+        if self._dependences.of(value) & bits:
+            return free
+        settled = self._statistics.get(value)
+        if settled is None:
+            word = None if free[0] is None else self._table.statistic(free[0])
+            settled = self._statistics[value] = [word]
+        return settled
+
+    def _any_of(self, value: int, cells: list[Cell]) -> Cell:
+        """Where the join of some words of a value is."""
+        found: Cell = [self._table.joined([cell[0] for cell in cells])]
+        self._covered_by.setdefault(value, []).append((found, cells))
+        return found
+
+    def _constant(self, word: Word) -> Cell:
+        """Where a word is that never changes."""
+        word = self._table.of(word)
+        return self._constants.setdefault(id(word), [word])
 
     def _implied(self, condition: Condition, others: tuple[Condition, ...]) -> int | None:
         """The number of another condition that holds wherever this one does; None if none is known.
@@ -465,25 +561,29 @@ class Words:
         source = self._reductions.read(instr, instr.operands[1])
         return None if source is None else (source, moved_lanes(instr))
 
-    def _as_statistic(self, value: int, word: Word) -> Word:
-        """What is the same for many lanes is taken to be finite."""
-        held = self._settled.get(value)
-        if held is not None and held[0] is word:
-            return held[1]
-        found = word
-        if isinstance(word, Number):
-            if word.value.point is None:
-                found = Number(word.form, floats.assume_finite(word.value, word.form))
-        elif isinstance(word, (Unknown, Either)) or (type(word) is tuple and _is_vague(word)):
-            found = DATA
-        self._settled[value] = word, found
-        return found
-
     # Joins ------------------------------------------------------------------------------------
     def _phi(self, phi: int, block: int) -> None:
-        ssa = self._ssa
-        if ssa.resolve(phi) != phi:
+        program = self._programs.get(phi)
+        if program is None:
+            if self._ssa.resolve(phi) != phi:
+                return
+            program = self._programs[phi] = self._entered(phi, block)
+        if program.is_unknown:
+            self._set_all(phi, UNKNOWN)
             return
+        free = self._evaluated(program.free)
+        if free is None:
+            return
+        if program.settles:
+            free = DATA if program.is_header else self._table.statistic(free)
+        under = {node.number: self._evaluated(node) for node in program.under}
+        if program.is_header:
+            free, under = self._widened(phi, free, under)
+        self._set(phi, free, under)
+
+    def _entered(self, phi: int, block: int) -> _Program:
+        """What comes into a join or the head of a loop."""
+        ssa = self._ssa
         operands = [ssa.resolve(v) for v in ssa.operands[phi]]
         sources = ssa.phi_sources(block)
         loop = self._reductions.loops.with_header(block)
@@ -493,54 +593,55 @@ class Words:
             for s in sources
         ]
         is_header = any(back) or any(s >= 0 and position[s] >= position[block] for s in sources)
-        if is_header and loop is None:
-            self._set(phi, UNKNOWN, dict.fromkeys([c.number for c in self._asked(phi)], UNKNOWN))
-            return
-        free = self._joined(phi, operands, block, None, is_header)
-        if free is None:
-            return
-        if not self._dependences.of(phi):
-            free = DATA if is_header else self._as_statistic(phi, free)
-        under: dict[int, Word | None] = {}
         asked = self._asked(phi)
-        if asked and is_header:
+        program = _Program()
+        program.is_header = is_header
+        program.is_unknown = is_header and loop is None
+        program.settles = not self._dependences.of(phi)
+        program.free = self._join(operands, block, None, is_header)
+        if not is_header:
+            program.under = [self._join(operands, block, c, False) for c in asked]
+        elif asked and not program.is_unknown:
             before = [
                 self._marks.before(operand, block) if is_back else None
                 for operand, is_back in zip(operands, back, strict=True)
             ]
             for condition in asked:
-                words: list[Word | None] = []
+                cells: list[Cell] = []
                 for operand, earlier in zip(operands, before, strict=True):
                     found = None if earlier is None else earlier.get(condition.number)
                     if earlier is not None and not found:
-                        words.append(self._free.get(operand))
+                        cells.append(self._free_cell(operand))
                         continue
-                    words += [self._lookup(operand, c) for c in found or [condition]]
+                    cells += [self._cell(operand, c) for c in found or [condition]]
                     if found and all(len(c.rounds) > len(condition.rounds) for c in found):
                         # What was about one round says nothing of what the others left.
-                        words.append(self._free.get(operand))
-                under[condition.number] = _join_all(words)
-        else:
-            for condition in asked:
-                under[condition.number] = self._joined(phi, operands, block, condition, False)
-        if is_header:
-            free, under = self._widened(phi, free, under)
-        self._set(phi, free, under)
+                        cells.append(self._free_cell(operand))
+                program.under.append(_Node(_JOIN, cells, condition))
+        return program
 
-    def _joined(
-        self,
-        phi: int,
-        operands: list[int],
-        block: int,
-        condition: Condition | None,
-        is_header: bool,
-    ) -> Word | None:
+    def _join(
+        self, operands: list[int], block: int, condition: Condition | None, is_header: bool
+    ) -> _Node:
         """What comes in through those arms of a join that may be open."""
-        words = [self._lookup(v, condition) for v in operands]
-        if not is_header and len(operands) > 1:
-            arms = self._joins.open_arms(block, lambda p: self.truth(p, condition))
-            words = [w for w, is_open in zip(words, arms, strict=True) if is_open]
-        return _join_all(words)
+        cells = [self._cell(v, condition) for v in operands]
+        if is_header or len(operands) < 2:
+            return _Node(_JOIN, cells, condition)
+        region = self._joins.region(block)
+        branches = [] if region is None else list(region.branches.values())
+        if any(
+            self.is_of_data(b.predicate) and self.decided(b.predicate, condition) is None
+            for b in branches
+        ):
+            node = _Node(_ENTER, cells, condition)
+            node.block = block
+            return node
+        return _Node(_JOIN, self._open(cells, block, condition), condition)
+
+    def _open(self, cells: list[Cell], block: int, condition: Condition | None) -> list[Cell]:
+        """The cells of the arms of a join that may be open."""
+        arms = self._joins.open_arms(block, lambda p: self.truth(p, condition))
+        return [cell for cell, is_open in zip(cells, arms, strict=True) if is_open]
 
     def _widened(
         self, phi: int, free: Word, under: dict[int, Word | None]
@@ -550,15 +651,15 @@ class Words:
             return free, under
         if count > 2 * _ROUNDS:
             return UNKNOWN, dict.fromkeys(under, UNKNOWN)
-        held = self._free.get(phi)
-        if held is not None and held != free:
-            free = widened_word(held, free)
+        held = self._free_cell(phi)[0]
+        if held is not None and held is not free:
+            free = self._table.of(widened_word(held, free))
         old = self._under.get(phi) or {}
         out: dict[int, Word | None] = {}
         for number, word in under.items():
-            before = old.get(number)
-            if word is not None and before is not None and before != word:
-                word = widened_word(before, word)
+            before = old[number][0]
+            if word is not None and before is not None and before is not word:
+                word = self._table.of(widened_word(before, word))
             out[number] = word
         return free, out
 
@@ -574,8 +675,7 @@ class Words:
             for value in defs:
                 made = ssa.written(value)
                 for v in {made, value}:
-                    conditions = self._asked(v)
-                    self._set(v, UNKNOWN, dict.fromkeys([c.number for c in conditions], UNKNOWN))
+                    self._set_all(v, UNKNOWN)
             return
         if opcode in CONTRACTIONS:
             self._product(instr, defs)
@@ -587,123 +687,228 @@ class Words:
                 self._merge(value)
 
     def _merge(self, value: int) -> None:
-        ssa = self._ssa
-        asked = self._asked(value)
-        if ssa.kind[value] == INSERT:
-            self._set(value, UNKNOWN, dict.fromkeys([c.number for c in asked], UNKNOWN))
+        program = self._programs.get(value)
+        if program is None:
+            program = self._programs[value] = self._merged(value)
+        if program.is_unknown:
+            self._set_all(value, UNKNOWN)
             return
-        predicate, if_true, if_false = ssa.operands[value]
-        a, b = ssa.resolve(if_true), ssa.resolve(if_false)
-        if in_the_way_of_load(self._instrs[ssa.instr[value]]):
-            # What is not loaded is as little known as where it was loaded from.
-            a, b = (a, _NO_VALUE) if if_false == ssa.old(value) else (_NO_VALUE, b)
-        free = self._chosen(self.truth(predicate, None), a, b, None)
+        free = self._evaluated(program.free)
         if free is None:
             return
-        if not self._dependences.of(value):
-            free = self._as_statistic(value, free)
-        under = {c.number: self._chosen(self.truth(predicate, c), a, b, c) for c in asked}
-        self._set(value, free, under)
+        if program.settles:
+            free = self._table.statistic(free)
+        self._set(value, free, {node.number: self._evaluated(node) for node in program.under})
 
-    def _chosen(
-        self, truth: bool | None, if_true: int, if_false: int, condition: Condition | None
-    ) -> Word | None:
-        arms = (if_true, if_false) if truth is None else (if_true if truth else if_false,)
-        if _NO_VALUE in arms:
-            return UNKNOWN
-        return _join_all([self._lookup(arm, condition) for arm in arms])
+    def _merged(self, value: int) -> _Program:
+        """What is in a register after it was written under a predicate."""
+        ssa = self._ssa
+        program = _Program()
+        program.is_unknown = ssa.kind[value] == INSERT
+        if program.is_unknown:
+            return program
+        predicate, if_true, if_false = ssa.operands[value]
+        arms: list[int | None] = [ssa.resolve(if_true), ssa.resolve(if_false)]
+        if in_the_way_of_load(self._instrs[ssa.instr[value]]):
+            # What is not loaded is as little known as where it was loaded from.
+            arms[1 if if_false == ssa.old(value) else 0] = None
+        program.settles = not self._dependences.of(value)
+        conditions = self._asked(value)
+        program.free, *program.under = [
+            self._choice(predicate, [None if a is None else self._cell(a, c) for a in arms], c)
+            for c in (None, *conditions)
+        ]
+        return program
+
+    def _choice(
+        self, predicate: int, arms: list[Cell | None], condition: Condition | None
+    ) -> _Node:
+        """One of two arms, or either, as a predicate says; None: an arm that may be anything."""
+        first, second = [self._constant(UNKNOWN) if a is None else a for a in arms]
+        truth = self.decided(predicate, condition)
+        if truth is not None:
+            return _Node(_JOIN, [first if truth else second], condition)
+        if not self.is_of_data(predicate):
+            return _Node(_JOIN, [first, second], condition)
+        test = self._cell(self._ssa.resolve(predicate), condition)
+        return _Node(_CHOOSE, [first, second, test], condition)
+
+    def _evaluated(self, node: _Node) -> Word | None:
+        """What a join of words gives."""
+        kind, cells = node.kind, node.cells
+        if kind == _CHOOSE:
+            first, second, test = cells
+            truth = test[0]
+            if isinstance(truth, int):
+                return first[0] if truth else second[0]
+            cells = [first, second]
+        elif kind == _ENTER:
+            cells = self._open(cells, node.block, node.condition)
+        if len(cells) == 1:
+            return cells[0][0]
+        return self._table.joined([cell[0] for cell in cells])
 
     def _result(self, instr: Instr, at: int, value: int) -> None:
         """What an instruction writes to a register."""
+        if value in self._programs:
+            program = self._programs[value]
+        else:
+            program = self._programs[value] = self._planned(instr, value)
+        if program is None:
+            self._moved_in(instr, at, value)
+            return
+        free = self._computed(instr, value, program.free)
+        if free is None:
+            return
+        table = self._table
+        if program.settles:
+            free = table.statistic(free)
+        under: dict[int, Word | None] = {}
+        self._steps.left -= len(program.under)
+        for node in program.under:
+            found = self._computed(instr, value, node)
+            if found is not None and node.settles:
+                found = table.statistic(found)
+            under[node.number] = found
+        self._set(value, free, under)
+
+    def _moved_in(self, instr: Instr, at: int, value: int) -> None:
+        """A register that comes from other threads."""
         ssa = self._ssa
         if ssa.resolve(value) != value or ssa.kind[value] != RESULT:
             return
-        opcode = instr.opcode
-        if opcode == "ldmatrix" or (opcode == "ld" and instr.shape.space == "shared"):
+        if self._is_loading(instr):
             self._load(instr, at, value)
-            return
-        if opcode in HOPPING:
-            hops = self._movements.hops(value)
-            if hops:
-                self._hopped(value, hops)
-                return
-        free = self._compute(instr, value, None)
-        if free is None:
-            return
-        if not self._dependences.of(value) or self._is_combined(value):
-            free = self._as_statistic(value, free)
-        asked = self._asked(value)
-        under: dict[int, Word | None] = {}
-        for condition in asked:
-            self._steps.left -= 1
-            found = self._compute(instr, value, condition)
-            if found is not None and not self._dependences.of(value) & (
-                condition.bits or ANY_INDEX
-            ):
-                found = self._as_statistic(~value, found)
-            under[condition.number] = found
-        self._set(value, free, under)
+        else:
+            self._hopped(value, self._movements.hops(value))
+
+    def _computed(self, instr: Instr, value: int, node: _Node) -> Word | None:
+        """What a value holds under a node's condition; None while an operand is not known."""
+        cells = node.cells
+        kind = node.kind
+        if kind == _COPY:
+            return cells[0][0]
+        if kind == _SELECT:
+            test = cells[2][0] if len(cells) == 3 else None
+            if isinstance(test, int):
+                return cells[0 if test else 1][0]
+            words = [cells[0][0], cells[1][0]]
+            return None if words[0] is None or words[1] is None else self._table.joined(words)
+        key = []
+        for cell in cells:
+            word = cell[0]
+            if word is None:
+                return None
+            key.append(id(word))
+        known = node.memo.get(tuple(key))
+        if known is None:
+            found = self._transfer.result(instr, value, node.condition)
+            if found is None:
+                return None
+            known = node.memo[tuple(key)] = self._table.of(found)
+        return known
+
+    def _planned(self, instr: Instr, value: int) -> _Program | None:
+        """How a result is computed; None if it comes from other threads."""
+        ssa = self._ssa
+        opcode = instr.opcode
+        if ssa.resolve(value) != value or ssa.kind[value] != RESULT or self._is_loading(instr):
+            return None
+        if opcode in HOPPING and self._movements.hops(value):
+            return None
+        program = _Program()
+        dependence = self._dependences.of(value)
+        program.settles = not dependence or self._is_combined(value)
+        program.free = self._node(instr, value, None)
+        for condition in self._asked(value):
+            node = self._node(instr, value, condition)
+            node.settles = not dependence & (condition.bits or ANY_INDEX)
+            program.under.append(node)
+        return program
+
+    @staticmethod
+    def _is_loading(instr: Instr) -> bool:
+        """True for a load from shared memory."""
+        return instr.opcode == "ldmatrix" or (
+            instr.opcode == "ld" and instr.shape.space == "shared"
+        )
 
     def _is_combined(self, value: int) -> bool:
         """True for what lanes make together, where it is known which lanes those are."""
         return self._conditions.width is not None and self._reductions.step(value) is not None
 
-    def _compute(self, instr: Instr, value: int, condition: Condition | None) -> Word | None:
-        plan = self._plans.get(instr.index, _NO_PLAN)
-        if plan is _NO_PLAN:
-            plan = self._plans[instr.index] = self._planned(instr)
-        if plan is not None:
-            words: list[Word] = []
-            for source, constant in plan.operands:
-                if source is None:
-                    words.append(constant)
-                    continue
-                found = self._lookup(source, condition)
-                if found is None:
-                    return None
-                words.append(found)
-            return computed(instr, plan.form, words, plan.same, False)
+    def _node(self, instr: Instr, value: int, condition: Condition | None) -> _Node:
+        """How a value is computed under a condition."""
         opcode = instr.opcode
+        is_test = self._ssa.register[value].type == "pred"
         if opcode == "shfl":
-            source = self._reductions.read(instr, instr.operands[1])
-            return UNKNOWN if source is None else self._lookup(source, condition)
+            return _Node(_COPY, [self._operand(instr, instr.operands[1], condition)], condition)
         if opcode in ("ld", "ldu", "redux", "atom", "call") or instr.shape.row.is_call:
-            return self._brought(instr, value)
-        if opcode in _BITS:
-            return self._moved(instr, value, condition)
-        return self._transfer.result(instr, value, condition)
+            return _Node(_COPY, [self._constant(self._brought(instr, value))], condition)
+        if is_test:
+            truth = self.decided(value, condition)
+            if truth is not None:
+                return _Node(_COPY, [self._constant(int(truth))], condition)
+            if not self.is_of_data(value):
+                return _Node(_COPY, [self._constant(UNKNOWN)], condition)
+        elif opcode == "selp":
+            return self._selected(instr, condition)
+        node = _Node(
+            _COMPUTE,
+            [
+                self._operand(instr, element, condition)
+                for operand in instr.operands[1:]
+                for element in elements_of(operand)
+            ],
+            condition,
+        )
+        node.memo = self._memo(instr, value, condition)
+        return node
 
-    def _moved(self, instr: Instr, value: int, condition: Condition | None) -> Word | None:
-        """What moves, packing and conversions make: the same of the same words, once."""
-        inputs = self._operands.get(instr.index)
-        if inputs is None:
-            inputs = self._operands[instr.index] = self._operands_of(instr)
-        key: list[object] = [instr.shape, self._ssa.result[value]]
-        words: list[Word] = []
-        for source, constant in inputs:
-            word = constant if source is None else self._lookup(source, condition)
-            if word is None:
-                return None
-            words.append(word)
-            key.append(word if isinstance(word, int) else id(word))
-        known = self._known.get(tuple(key))
-        if known is None:
-            found = self._transfer.result(instr, value, condition)
-            if found is None:
-                return None
-            # The words are kept beside the result, as they are known by their identity.
-            known = self._known[tuple(key)] = found, words
-        return known[0]
+    def _selected(self, instr: Instr, condition: Condition | None) -> _Node:
+        """One of two operands, as a predicate says."""
+        first, second = [self._operand(instr, o, condition) for o in instr.operands[1:3]]
+        register = instr.operands[3]
+        if not isinstance(register, Register):
+            return _Node(_SELECT, [first, second], condition)
+        predicate = self._guards.symbolic.value_read(instr, register)
+        truth = self.decided(predicate, condition)
+        if truth is not None:
+            return _Node(_COPY, [first if truth else second], condition)
+        if not self.is_of_data(predicate):
+            return _Node(_SELECT, [first, second], condition)
+        test = self._cell(self._ssa.resolve(predicate), condition)
+        return _Node(_SELECT, [first, second, test], condition)
 
-    def _operands_of(self, instr: Instr) -> list[tuple[int | None, Word]]:
-        """The operands after the first, those of vectors one by one: values or words."""
-        out: list[tuple[int | None, Word]] = []
-        for operand in instr.operands[1:]:
-            for element in elements_of(operand):
-                read = self._reductions.read(instr, element)
-                known = read is not None or isinstance(element, Register)
-                out.append((read, UNKNOWN if known else self._transfer.constant(instr, element)))
-        return out
+    def _operand(self, instr: Instr, operand: Operand, condition: Condition | None) -> Cell:
+        """Where the word of an operand is."""
+        read = self._reductions.read(instr, operand)
+        if read is not None:
+            return self._cell(read, condition)
+        is_only_written = isinstance(operand, Register)
+        return self._constant(
+            UNKNOWN if is_only_written else self._transfer.constant(instr, operand)
+        )
+
+    def _memo(
+        self, instr: Instr, value: int, condition: Condition | None
+    ) -> dict[tuple[int, ...], Word]:
+        """What is known of operations that give the same for the same words."""
+        operands = instr.operands
+        read = [self._reductions.read(instr, o) for o in operands[1:3]]
+        same = len(read) > 1 and read[0] is not None and read[0] == read[1]
+        finite = False
+        if instr.opcode in ("div", "rcp"):
+            # A statistic is taken not to be 0.
+            divisor = self._reductions.read(instr, operands[-1])
+            bits = ANY_INDEX if condition is None else condition.bits or ANY_INDEX
+            finite = divisor is not None and not self._dependences.of(divisor) & bits
+        types = tuple([e.type for o in operands for e in elements_of(o) if isinstance(e, Register)])
+        key = instr.shape, self._ssa.result[value], len(operands), types, same, finite
+        found = self._memos.get(key)
+        if found is None:
+            found = self._memos[key] = {}
+        return found
 
     def _brought(self, instr: Instr, value: int) -> Word:
         """What comes from memory or from other lanes."""
@@ -711,25 +916,6 @@ class Words:
         if uniform or (instr.opcode == "ld" and instr.shape.space in ("global", "")):
             return self._transfer.loaded(instr, value)
         return UNKNOWN
-
-    def _planned(self, instr: Instr) -> _Plan | None:
-        """The operands of plain arithmetic; None for everything else."""
-        if not is_arithmetic(instr) or instr.opcode in ("div", "rcp"):
-            return None
-        operands: list[tuple[int | None, Word]] = []
-        for operand in instr.operands[1:]:
-            read = self._reductions.read(instr, operand)
-            if read is None and isinstance(operand, Register):
-                return None
-            constant = UNKNOWN if read is not None else self._transfer.constant(instr, operand)
-            operands.append((read, constant))
-        same = (
-            instr.opcode in ("mul", "fma")
-            and len(operands) > 1
-            and operands[0][0] is not None
-            and operands[0][0] == operands[1][0]
-        )
-        return _Plan(FORMATS[instr.shape.type], operands, same)
 
     # Predicates -------------------------------------------------------------------------------
     def truth(self, predicate: int, condition: Condition | None) -> bool | None:
@@ -848,7 +1034,7 @@ class Words:
         if free is None:
             return
         if not self._dependences.of(value):
-            free = self._as_statistic(value, free)
+            free = self._table.statistic(free)
         self._set(value, free, under)
 
     def _active(
@@ -862,16 +1048,19 @@ class Words:
             active = [(way, bits) for way, bits in active if way in parts[part]]
         return [Arrival(way, (bits,)) for way, bits in active]
 
-    @staticmethod
-    def _assembled(found: list[Word | None], bits: int, width: int, is_signed: bool) -> Word | None:
+    def _assembled(
+        self, found: list[Word | None], bits: int, width: int, is_signed: bool
+    ) -> Word | None:
         """The word of a register of `width` bits whose lowest `bits` were loaded in these parts."""
         parts: list[Word] = []
         for word in found:
             if word is None:
                 return None
             parts.append(word)
-        word = parts[0] if len(parts) == 1 else whole_of(parts, bits // len(parts))
-        return word if bits == width else extended(word, bits, width, is_signed)
+        if len(parts) == 1 and bits == width:
+            return parts[0]
+        word = whole_of(parts, bits // len(parts))
+        return self._table.of(word if bits == width else extended(word, bits, width, is_signed))
 
     def _arrived(
         self,
@@ -888,7 +1077,7 @@ class Words:
         if held is not None:
             return held
         distinct = list(ways.values())
-        free = _join_all([self._started(a.way, None) for a in distinct])
+        free = self._table.joined([self._started(a.way, None) for a in distinct])
         brought: dict[int, tuple[list[Word | None], set[int]]] = {}
         for place, (way, by_half) in enumerate(distinct):
             for half, bits in enumerate(by_half):
@@ -908,7 +1097,7 @@ class Words:
             for place, arrival in enumerate(distinct):
                 if place not in places and self._may_bring(arrival.way, condition, stores):
                     words.append(self._started(arrival.way, self._own_of(arrival, condition)))
-            under[condition.number] = _join_all(words)
+            under[condition.number] = self._table.joined(words)
         self._loaded[key] = free, under
         return free, under
 
@@ -978,10 +1167,19 @@ class Words:
             return self._copied(way.store, condition)
         value = self._ssa.resolve(way.value)
         found = self._lookup(value, condition)
-        return None if found is None else self._part_of(way.value, found, way.part, way.parts)
+        if found is None:
+            return None
+        return self._table.part(found, self.width(way.value), way.part, way.parts)
 
     def _copied(self, copy: Instr, condition: Condition | None) -> Word:
         """What a `cp.async` brings: data, or zeros where it is masked off."""
+        key = copy.index, -1 if condition is None else condition.number
+        found = self._copies.get(key)
+        if found is None:
+            found = self._copies[key] = self._table.of(self._find_copied(copy, condition))
+        return found
+
+    def _find_copied(self, copy: Instr, condition: Condition | None) -> Word:
         guard = self._guards.own(copy)
         if guard is None:
             return 0
@@ -1004,14 +1202,14 @@ class Words:
             words = [u[condition.number] for _, u in found]
             under[condition.number] = self._assembled(words, bits * count, bits * count, False)
         if not self._dependences.of(value):
-            free = self._as_statistic(value, free)
+            free = self._table.statistic(free)
         self._set(value, free, under)
 
     def _part_from_lanes(
         self, value: int, hops: list[LaneHop], asked: tuple[Condition, ...], bits: int
     ) -> tuple[Word | None, dict[int, Word | None]]:
         """The free word of `bits` bits of a register, and its words under conditions."""
-        free = _join_all([self._from_lane(hop, None, bits) for hop in hops])
+        free = self._table.joined([self._from_lane(hop, None, bits) for hop in hops])
         brought: dict[int, tuple[list[Word | None], set[int]]] = {}
         for place, hop in enumerate(hops):
             for half in (0, 1):
@@ -1028,7 +1226,7 @@ class Words:
                 apart = to is not None and (hop.at ^ to.at) & hop.fixed & to.fixed
                 if place not in places and not apart:
                     words.append(self._from_lane(hop, None, bits))
-            under[condition.number] = _join_all(words)
+            under[condition.number] = self._table.joined(words)
         return free, under
 
     def _from_lane(self, hop: LaneHop, condition: Condition | None, width: int) -> Word | None:
@@ -1039,21 +1237,14 @@ class Words:
             return self._part_of(value, found, hop.part, hop.parts)
         if found is None or own == width:
             return found
-        return extended(found, own, width) if own < width else halves(found, own)[0]
+        return self._table.of(extended(found, own, width) if own < width else halves(found, own)[0])
 
     def width(self, value: int) -> int:
         """How many bits the register of a value has."""
         return BITS.get(self._ssa.register[value].type, 32)
 
     def _part_of(self, value: int, word: Word, part: int, parts: int) -> Word:
-        width = self.width(value)
-        while parts > 1:
-            half = part * 2 // parts
-            word = halves(word, width)[half]
-            parts //= 2
-            part -= half * parts
-            width //= 2
-        return word
+        return self._table.part(word, self.width(value), part, parts)
 
     # Products ---------------------------------------------------------------------------------
     def _product(self, instr: Instr, defs: tuple[int, ...]) -> None:
@@ -1104,9 +1295,15 @@ class Words:
                     return
                 under[condition.number].append(_summed(held, form, a, b))
         width = BITS.get(self._ssa.register[value].type, 32)
-        self._set(
-            value, _packed(free, width), {n: _packed(words, width) for n, words in under.items()}
-        )
+        packed_in = self._packed
+        self._set(value, packed_in(free, width), {n: packed_in(w, width) for n, w in under.items()})
+
+    def _packed(self, words: list[Word], width: int) -> Word:
+        """The elements of one register of `width` bits as its word."""
+        if len(words) == 1:
+            return self._table.of(words[0])
+        both = packed(words[0], words[1], width // 2) if len(words) == 2 else UNKNOWN
+        return self._table.of(both)
 
     def _accumulated(
         self, instr: Instr, element: Element, condition: Condition | None
@@ -1124,7 +1321,7 @@ class Words:
         if found is None:
             return None
         found = self._part_of(value, found, element.part, element.parts)
-        return found if kept else join(found, 0)
+        return found if kept else self._table.of(join(found, 0))
 
     def side(self, instr: Instr, fragments: Fragments, side: int, element: Element) -> Side | None:
         """What a factor's row (side 0) or column (1) holds of which a result's element is made.
@@ -1171,7 +1368,7 @@ class Words:
             word = self._lookup(value, None)
             if word is None:
                 return None
-            is_zero, is_finite = told(self._part_of(value, word, e.part, e.parts), form)
+            is_zero, is_finite = self._table.told(self._part_of(value, word, e.part, e.parts), form)
             zero, finite = zero and is_zero, finite and is_finite
             along = e.second if side else e.first
             lanes = fragments.lanes, fragments.lanes
@@ -1179,7 +1376,8 @@ class Words:
                 found = self._lookup(value, condition)
                 if found is None:
                     return None
-                is_zero, is_finite = told(self._part_of(value, found, e.part, e.parts), form)
+                found = self._part_of(value, found, e.part, e.parts)
+                is_zero, is_finite = self._table.told(found, form)
                 marked[beyond] = marked.get(beyond, 0) + 1
                 zeros[beyond] = zeros.get(beyond, True) and is_zero
                 finites[beyond] = finites.get(beyond, True) and is_finite
@@ -1216,10 +1414,10 @@ class Words:
             word = words.get(condition.number, free)
             if word is None:
                 return None
-            zero, finite = told(word, form)
+            zero, finite = self._table.told(word, form)
             before = under.get(beyond, (True, True))
             under[beyond] = before[0] and zero, before[1] and finite
-        return Side(*told(free, form), under)
+        return Side(*self._table.told(free, form), under)
 
     def matrix(
         self, instr: Instr, side: int, factor: Factor
@@ -1230,7 +1428,7 @@ class Words:
         held = self._matrices.get(key)
         if held is not None and held[0] == state:
             return held[1], held[2]
-        free = _join_all([self._started(way, None) for way in factor.ways])
+        free = self._table.joined([self._started(way, None) for way in factor.ways])
         brought: dict[int, tuple[list[Word | None], set[int]]] = {}
         for place, condition, became in factor.passed:
             self._steps.left -= 1
@@ -1245,7 +1443,7 @@ class Words:
             for place, way in enumerate(factor.ways):
                 if place not in places and self._may_bring(way, condition, stores):
                     words.append(self._started(way, None))
-            under[number] = _join_all(words)
+            under[number] = self._table.joined(words)
         self._matrices[key] = state, free, under
         return free, under
 
@@ -1277,17 +1475,6 @@ class Side(NamedTuple):
     zero: bool
     finite: bool
     under: dict[int, tuple[bool, bool]]
-
-
-class _Plan(NamedTuple):
-    """Plain arithmetic: its format, its operands (a value or a word), if the first two are one."""
-
-    form: Format
-    operands: list[tuple[int | None, Word]]
-    same: bool
-
-
-_NO_PLAN: Final = _Plan(F32, [], False)
 
 
 class _Transfer(Evaluator):
@@ -1350,45 +1537,10 @@ class _Transfer(Evaluator):
         return self._words.decided(predicate, self._under), False
 
 
-def _is_vague(word: tuple[Any, ...]) -> bool:
-    """True if nothing is known of a part of a word."""
-    return any(
-        _is_vague(half) if type(half) is tuple else isinstance(half, (Unknown, Either))
-        for half in word
-    )
-
-
-def _join_all(words: Iterable[Word | None]) -> Word | None:
-    """The join of all words that are known; None if none is."""
-    found: Word | None = None
-    for word in words:
-        if word is None or word is found:
-            continue
-        found = word if found is None else join(found, word)
-    return found
-
-
-def _packed(words: list[Word], width: int) -> Word:
-    """The elements of one register of `width` bits as its word."""
-    if len(words) == 1:
-        return words[0]
-    return packed(words[0], words[1], width // 2) if len(words) == 2 else UNKNOWN
-
-
 def _meet(own: LaneMap, target: LaneMap) -> bool:
     """True if threads with elements of a factor have rows (or columns) of the result's element."""
     still = ~(own.moving | target.moving)
     return not (own.constant ^ target.constant) & still
-
-
-def told(word: Word, form: Format | None) -> tuple[bool, bool]:
-    """Whether a factor's element is 0, and whether it is finite; without a format an integer."""
-    if form is not None:
-        if isinstance(word, Data):
-            return False, True
-        number = as_float(word, form)
-        return number.is_zero, number.is_finite
-    return isinstance(word, int) and not word, True
 
 
 def _summed(before: Word, form: Format, a: tuple[bool, bool], b: tuple[bool, bool]) -> Word:
@@ -1400,4 +1552,4 @@ def _summed(before: Word, form: Format, a: tuple[bool, bool], b: tuple[bool, boo
     return Number(form, floats.anything(form))
 
 
-__all__ = ["FACTORS", "Side", "Words", "told"]
+__all__ = ["FACTORS", "Side", "Words"]
