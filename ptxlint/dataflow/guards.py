@@ -348,6 +348,7 @@ class Guards:
         """True if a number is not negative wherever a loop is entered."""
         if poly.range()[0] >= 0:
             return True
+        poly = undivided(poly)
         for atom in sorted(poly.atoms(), key=lambda a: a.number):
             # The smaller of two is not negative if neither is.
             parts = self.smaller_of(atom) if poly.coefficient(atom) > 0 else None
@@ -362,9 +363,9 @@ class Guards:
         return True
 
     def smaller_of(self, atom: Atom) -> tuple[Polynomial, Polynomial] | None:
-        """The two numbers of which an atom is the smaller one, of an opaque one as unsigned words;
-        None for other atoms."""
-        if atom.kind == "min":
+        """The two numbers of which an atom is the smaller one, as unsigned words unless it is a
+        `min`; None for other atoms."""
+        if atom.kind in ("min", "umin"):
             return atom.data[0], atom.data[1]
         value = atom.data[0] if atom.kind == "opaque" else -1
         if value < 0 or self.ssa.kind[value] != RESULT:
@@ -433,21 +434,21 @@ def implies(known: Conjunction, wanted: Conjunct) -> bool:
     goal = wanted.polynomial
     if goal is None:
         return False
-    plain = _undivided(goal)
+    plain = undivided(goal)
     for conjunct in known:
         given = conjunct.polynomial
         if given is None:
             continue
         if goal.least_above(given) >= 0:
             return True
-        other = _undivided(given)
+        other = undivided(given)
         if (plain is not goal or other is not given) and plain.least_above(other) >= 0:
             return True
     return False
 
 
 @remembered
-def _undivided(poly: Polynomial) -> Polynomial:
+def undivided(poly: Polynomial) -> Polynomial:
     """A polynomial that is negative where the given one is, with divisions taken out.
 
     k floor(p / d) + k r + c >= 0 says that floor(p / d) is at least -r - floor(c / k), and so p at

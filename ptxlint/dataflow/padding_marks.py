@@ -242,8 +242,9 @@ class Marks:
         """By the number of a condition at a loop's header: those of what a round leaves."""
         out: dict[int, list[Condition]] = {}
         for condition in self.conditions_of(value):
-            later = self._conditions.all[self._following(condition, header)]
-            out.setdefault(later.number, []).append(condition)
+            later = self._following(condition, header)
+            if later >= 0:
+                out.setdefault(later, []).append(condition)
         return out
 
     def of_node(self, node: Node) -> int:
@@ -430,7 +431,10 @@ class Marks:
             return known
         out = 0
         for mark in self.each(bits):
-            later = self._conditions.all[self._following(mark.condition, header)]
+            number = self._following(mark.condition, header)
+            if number < 0:
+                continue
+            later = self._conditions.all[number]
             if later.lost and not mark.condition.lost:
                 self.carried.setdefault(self.number(*mark), header)
             out |= 1 << self.number(later, mark.load)
@@ -438,15 +442,13 @@ class Marks:
         return out
 
     def _following(self, condition: Condition, header: int) -> int:
-        """The number of a condition of one iteration as the next one sees it."""
+        """The number of a condition of one iteration as the next one sees it; -1 if it does not
+        hold wherever a next one comes."""
         key = condition.number, header
         found = self._followed.get(key)
         if found is None:
-            later = condition if condition.lost else self._conditions.earlier(condition, header)
-            if later is None:
-                reason = "a loop carries the padding on in a way that is not recognised"
-                later = self._conditions.lost(reason)
-            found = self._followed[key] = later.number
+            later = self._movements.in_next_round(condition, header)
+            found = self._followed[key] = -1 if later is None else later.number
         return found
 
     def _instr(self, instr: Instr) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from math import inf
 
 from ptxlint.cfg.loops import Loop, LoopForest
-from ptxlint.dataflow.guards import Conjunct, Guards, implies, shifted
+from ptxlint.dataflow.guards import Conjunct, Guards, implies, shifted, undivided
 from ptxlint.dataflow.polynomial import Atom, Polynomial
 from ptxlint.dataflow.ssa_values import Ssa
 
@@ -88,6 +88,7 @@ class Rounds:
                 if not self._at_first(loop, Conjunct(bound), loop.header):
                     continue
                 found.append(Conjunct(bound - index))
+                found += self._by_parts(loop, undivided(bound - index))
                 (only, *others) = bound.atoms() or (None,)
                 constant = bound.constant
                 if only is None or others or bound - constant != bound.table.plain(only):
@@ -97,6 +98,21 @@ class Rounds:
                     rest = [p for p in parts if p.range()[1] + constant > 0]
                     if len(rest) == 1:
                         found.append(Conjunct(rest[0] + constant - index))
+        return found
+
+    def _by_parts(self, loop: Loop, poly: Polynomial) -> list[Conjunct]:
+        """What a bound says of the numbers of which the smaller one is in it."""
+        found: list[Conjunct] = []
+        for atom in sorted(poly.atoms(), key=lambda a: a.number):
+            parts = self._guards.smaller_of(atom) if poly.coefficient(atom) > 0 else None
+            if parts is None or sum(atom.number in monomial for monomial in poly.terms) > 1:
+                continue
+            # A negative number may be the greater one of two unsigned words.
+            found += [
+                Conjunct(poly.substitute({atom: part}))
+                for part in parts
+                if atom.kind == "min" or self._guards.at_entry(loop, part)
+            ]
         return found
 
     def _limit(self, loop: Loop, conjunct: Conjunct) -> tuple[Polynomial, Polynomial] | None:
@@ -126,7 +142,7 @@ class Rounds:
         """True if a conjunct holds in the first round."""
         first = shifted(conjunct, header, 0, 0)
         poly = first.polynomial
-        if poly is not None and poly.range()[0] >= 0:
+        if poly is not None and (poly.range()[0] >= 0 or self._guards.at_entry(loop, poly)):
             return True
         for block in self._ssa.cfg.blocks[header].preds:
             if self._loops.contains(loop, block):

@@ -37,12 +37,12 @@ class Standing:
             while loop is not None:
                 known += self._rounds.lasting(loop)
                 loop = loop.parent
-            bounds = [b for c in known[:_MOST] for b in self._without_smaller(c)]
+            bounds = [b for c in known[:_MOST] for b in self._without_smaller(c, block)]
             found = tuple(dict.fromkeys(b for b in bounds if not b.depends & LANES))[:_MOST]
             self._at[block] = found
         return found
 
-    def _without_smaller(self, conjunct: Conjunct) -> list[Polynomial]:
+    def _without_smaller(self, conjunct: Conjunct, block: int) -> list[Polynomial]:
         """What a bound says of each of two numbers where it is about the smaller one of them."""
         if conjunct.polynomial is None:
             return []
@@ -51,7 +51,7 @@ class Standing:
         while work and len(out) < _MOST:
             poly = work.pop()
             for atom in sorted(poly.atoms(), key=lambda a: a.number):
-                larger = self._not_below(atom) if poly.coefficient(atom) > 0 else []
+                larger = self._not_below(atom, block) if poly.coefficient(atom) > 0 else []
                 if larger:
                     work += [poly.substitute({atom: other}) for other in larger]
                     break
@@ -59,13 +59,13 @@ class Standing:
                 out.append(poly)
         return out
 
-    def _not_below(self, atom: Atom) -> list[Polynomial]:
-        """The operands of a minimum that are known not to be below it."""
+    def _not_below(self, atom: Atom, block: int) -> list[Polynomial]:
+        """The operands of a minimum that are known, where a block runs, not to be below it."""
         parts = self._guards.smaller_of(atom)
         if parts is None or atom.kind == "min":
             return list(parts or ())
         # Of unsigned words only what is no negative number is a bound.
-        known = self._guards.of_block(atom.block)
+        known = self._guards.of_block(block if atom.kind == "umin" else atom.block)
         if known is None:
             return []
         return [p for p in parts if p.range()[0] >= 0 or implies(known, Conjunct(p))]

@@ -685,7 +685,7 @@ def _extreme(symbolic: Symbolic, instr: Instr, value: int, of: _Of) -> Polynomia
     a, b = operands
     smaller = instr.opcode == "min"
     if instr.shape.type.startswith("u") and min(a.range()[0], b.range()[0]) < 0:
-        return None
+        return _clamped(symbolic, a, b) if smaller else None
     low, high = (a - b).range()
     if high <= 0 or low >= 0:
         return a if (high <= 0) == smaller else b
@@ -694,6 +694,18 @@ def _extreme(symbolic: Symbolic, instr: Instr, value: int, of: _Of) -> Polynomia
     first, second = sorted((a, b), key=repr)
     block = max(latest_block(a), latest_block(b))
     atom = symbolic.table.atom(instr.opcode, (first, second), *bounds, block)
+    return symbolic.table.plain(atom)
+
+
+def _clamped(symbolic: Symbolic, a: Polynomial, b: Polynomial) -> Polynomial | None:
+    """The smaller one of two unsigned words, of which one may be a negative number.
+
+    That is not below a positive number of the signed words, in words of any width.
+    """
+    number, limit = (a, b) if b.is_constant else (b, a)
+    if not limit.is_constant or not 0 <= limit.constant < 1 << 31:
+        return None
+    atom = symbolic.table.atom("umin", (number, limit), 0, limit.constant, latest_block(number))
     return symbolic.table.plain(atom)
 
 

@@ -628,6 +628,55 @@ def _changed(text: str, changes: dict[str, str]) -> str:
     return text
 
 
+FETCHED = """
+    setp.lt.s32 %p2, %r2, 1;
+    @%p2 bra DONE;
+    min.u32 %r4, %r2, 64;
+    add.s32 %r5, %r4, 15;
+    shr.u32 %r6, %r5, 4;
+    add.s32 %r7, %r6, -1;
+    cvt.s64.s32 %d4, %r7;
+    cvt.u64.u32 %d5, %r2;
+    min.u64 %d6, %d5, 64;
+    add.s64 %d7, %d6, 15;
+    shr.u64 %d8, %d7, 4;
+    mov.b64 %d9, 0;
+    mov.b32 %r9, 0;
+    ld.global.b32 %r8, [%d1];
+    LOOP:
+    add.f32 %r9, %r9, %r8;
+    setp.lt.s64 %p3, %d9, %d4;
+    mov.b32 %r8, 0f3F800000;
+    @%p3 ld.global.b32 %r8, [%d1+4096];
+    add.s64 %d9, %d9, 1;
+    setp.ne.s64 %p4, %d9, %d8;
+    @%p4 bra LOOP;
+    st.global.b32 [%d2], %r9;
+    DONE:
+"""
+"""Each round fetches for the next one, if that comes: min(n, 64) as unsigned words, by sixteens."""
+
+
+def test_what_is_fetched_for_rounds_that_come() -> None:
+    assert set(statuses(FETCHED)) <= {"proved"}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"add.s32 %r7, %r6, -1": "add.s32 %r7, %r6, -2"},
+        {"min.u64 %d6, %d5, 64": "min.u64 %d6, %d5, 80"},
+        {"min.u64 %d6, %d5, 64": "min.u64 %d6, %d2, 64"},
+        {"min.u32 %r4, %r2, 64": "min.u32 %r4, %r50, 64"},
+        {"setp.lt.s32 %p2, %r2, 1": "setp.lt.s32 %p2, %r2, 0"},
+    ],
+)
+def test_what_is_fetched_for_rounds_that_may_not_be_as_many(changes: dict[str, str]) -> None:
+    found = statuses(_changed(FETCHED, changes))
+    assert found
+    assert "proved" not in found
+
+
 FLASH = {"flash_fwd": (40,), "flash_fwd_spill": (40,)}
 """By kernel: the lines of the loads of keys, whose padding scores 0 unless it is masked again."""
 SELECTED = r"selp\.(b32|f32) \t(%r\d+), (%r\d+), 0f(?:00000000|FF800000), %p\d+;"
