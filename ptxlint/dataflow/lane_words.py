@@ -27,6 +27,7 @@ from ptxlint.ir.operand import (
     Register,
     SpecialRegister,
     Symbol,
+    Vector,
 )
 from ptxlint.ir.pattern import fold
 from ptxlint.ir.types import BITS
@@ -213,7 +214,7 @@ class LaneWords:
         """The result of an instruction from what its operands are."""
         values = self._ssa.use_values[instr.index]
         words: list[Known] = []
-        for operand in instr.operands[1:]:
+        for operand in _sources(instr):
             if isinstance(operand, Register):
                 found = lookup[values[instr.uses.index(operand)]]
                 words.append(None if isinstance(found, _Varying) else found)
@@ -299,6 +300,12 @@ class _Layers(dict[int, _Known]):
     def __missing__(self, value: int) -> _Known:
         found = self._below.get(value)
         return self._above[value] if found is VARYING else found
+
+
+def _sources(instr: Instr) -> tuple[Operand, ...]:
+    """The operands that are read; those of a `mov` that packs are its vector's elements."""
+    last = instr.operands[-1]
+    return last.elements if isinstance(last, Vector) else instr.operands[1:]
 
 
 def _is_followed(instr: Instr, ssa: Ssa, value: int) -> bool:
@@ -689,9 +696,24 @@ def _xor_predicates(a: Condition | None, b: Condition | None) -> Condition | Non
 
 
 def _mov(instr: Instr, words: _Words, result: int) -> Known:
-    if len(words) != 1:
+    if len(words) == 1:
+        return _as_condition(words[0]) if instr.shape.type == "pred" else words[0]
+    return _pack(words, _bits(instr))
+
+
+def _pack(words: _Words, bits: int) -> Word | None:
+    """Words side by side in one of `bits` bits, the lowest first."""
+    found = _words(words, len(words))
+    if not found:
         return None
-    return _as_condition(words[0]) if instr.shape.type == "pred" else words[0]
+    step = bits // len(found)
+    packed: Word | None = None
+    for word in reversed(found):
+        above = None if packed is None else _linear(packed, bits, lambda x: x << step)
+        packed = word if above is None else xor_words(above, word, bits)
+        if packed is None or (above is None and word is not found[-1]):
+            return None
+    return packed
 
 
 def _not(instr: Instr, words: _Words, result: int) -> Known:

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 from ptxlint.dataflow.lane_map import span_value
 from ptxlint.dataflow.lane_words import Condition, Word, make
+from ptxlint.dataflow.tensor_instruction import described, descriptor_register
 from ptxlint.ir.instruction import Instr
 from ptxlint.ir.opcodes import memory_of
 from ptxlint.ir.operand import Address, Operand, Register, Vector
@@ -165,67 +166,97 @@ def copy_chunks(instr: Instr, word: Word) -> list[Chunk] | None:
 
 
 class MatrixShape(NamedTuple):
-    """The shape of a matrix that `wgmma` reads from shared memory.
+    """The shape of a matrix that `wgmma` or `tcgen05.mma` reads from shared memory.
 
-    2^rows rows of A or columns of B, 2^depth elements of `size` bytes along k. `across`: elements
-    that are neighbours in memory have the same k, the other major order than the usual.
+    2^rows rows of A or columns of B, 2^depth elements of `size` bytes and type `kind` along k.
+    `across`: elements that are neighbours in memory have the same k, the other major order than the
+    usual. If the product is `grouped` each warpgroup has its own.
     """
 
     operand: int
     rows: int
     depth: int
     size: int
+    kind: str
     across: bool
+    grouped: bool
 
 
 def is_descriptor(instr: Instr, operand: int) -> bool:
-    """True if an operand of `wgmma` is a matrix descriptor, not a vector of registers."""
-    if instr.opcode != "wgmma" or len(instr.operands) < 4 or operand not in (1, 2):
+    """True if an operand of a product is a matrix descriptor, not registers or tensor memory."""
+    if instr.opcode == "tcgen05":
+        if descriptor_register(instr) is None:
+            return False
+    elif instr.opcode != "wgmma" or len(instr.operands) < 4:
         return False
-    return isinstance(instr.operands[operand], Register)
+    return operand in (1, 2) and isinstance(instr.operands[operand], Register)
 
 
 def descriptors(instr: Instr) -> list[Register]:
-    """The registers that hold matrix descriptors."""
+    """The registers that hold matrix descriptors, and that of an instruction's own."""
     found = [instr.operands[at] for at in (1, 2) if is_descriptor(instr, at)]
-    return [r for r in found if isinstance(r, Register)]
+    own = descriptor_register(instr)
+    return [r for r in found if isinstance(r, Register)] + ([] if own is None else [own])
 
 
-def matrix_shape(instr: Instr, operand: int) -> MatrixShape | None:
+def matrix_shape(instr: Instr, operand: int, descriptor: int | None = None) -> MatrixShape | None:
     """The shape of A (operand 1) or B (operand 2); None for one that is not followed.
 
-    See PTX ISA, "wgmma.mma_async": transposition is told by the last immediates, for 16-bit types
-    only, B's last.
+    `descriptor` is that of the instruction for `tcgen05.mma`.
     """
+    if instr.opcode == "tcgen05":
+        found = None if descriptor is None else described(instr, descriptor)
+        if found is None:
+            return None
+        side = operand - 1
+        count = found.columns if side else found.rows
+        return _shape_of(operand, count, None, found.types[side], found.across[side], False)
+    return _group_shape(instr, operand)
+
+
+def _group_shape(instr: Instr, operand: int) -> MatrixShape | None:
+    """See PTX ISA, "wgmma.mma_async": transposition is told by the last immediates, for 16-bit
+    types only, B's last."""
     shape = instr.shape
-    size = _ELEMENT_BYTES.get(shape.types[operand] if len(shape.types) > 2 else "", 0)
+    kind = shape.types[operand] if len(shape.types) > 2 else ""
     names = (re.fullmatch(r"m64n(\d+)k(\d+)", modifier) for modifier in shape.modifiers)
     found = next((name for name in names if name), None)
-    if found is None or not size or shape.has("sp"):
-        return None
-    columns, depth = int(found[1]), int(found[2])
-    count = 64 if operand == 1 else columns
-    if count & count - 1 or depth * size != 32:
+    if found is None or shape.has("sp"):
         return None
     across = False
-    if size == 2:
+    if _ELEMENT_BYTES.get(kind) == 2:
         from_registers = not is_descriptor(instr, 1)
         at = len(instr.operands) - (2 if operand == 1 and not from_registers else 1)
         flag = fold(instr.operands[at])
         if flag not in (0, 1):
             return None
         across = flag == 1
-    return MatrixShape(operand, count.bit_length() - 1, depth.bit_length() - 1, size, across)
+    count = 64 if operand == 1 else int(found[1])
+    return _shape_of(operand, count, int(found[2]), kind, across, True)
+
+
+def _shape_of(
+    operand: int, count: int, depth: int | None, kind: str, across: bool, grouped: bool
+) -> MatrixShape | None:
+    """A shape of so many rows, whose elements along k take 32 bytes."""
+    size = _ELEMENT_BYTES.get(kind, 0)
+    if not size or not count or count & count - 1 or depth not in (None, 32 // size):
+        return None
+    bits = (32 // size).bit_length() - 1
+    return MatrixShape(operand, count.bit_length() - 1, bits, size, kind, across, grouped)
 
 
 def descriptor_chunk(shape: MatrixShape, word: Word, width: int) -> Chunk | None:
     """The elements that a descriptor stands for, by row, k and warpgroup; None if not followed.
 
-    See PTX ISA, "Matrix descriptor format" and "Shared memory matrix layout". A thread index has
-    `width` bits; those from 7 on tell warpgroups apart.
+    See PTX ISA, "Matrix descriptor format", "Shared memory descriptor" of `tcgen05` (whose swizzle
+    modes are the same two bits; what it has more is not followed) and "Shared memory matrix
+    layout". A thread index has `width` bits; those from 7 on tell warpgroups apart.
     """
     constant = word.add
-    if any(word.basis[:7]) or (constant & 0x3FFF) + word.moving >> 14:
+    if any(word.basis[: 7 if shape.grouped else None]) or (constant & 0x3FFF) + word.moving >> 14:
+        return None
+    if constant >> 52 & 0x3FF:
         return None
     mode = constant >> 62
     lead, stride = (constant >> 16 & 0x3FFF) << 4, (constant >> 32 & 0x3FFF) << 4

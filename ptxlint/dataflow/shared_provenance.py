@@ -54,6 +54,7 @@ from ptxlint.dataflow.shared_match import MatchMemory, Source, SourceTable, move
 from ptxlint.dataflow.ssa import SsaAnalysis
 from ptxlint.dataflow.ssa_values import Ssa
 from ptxlint.dataflow.stages import StageGraph
+from ptxlint.dataflow.tensor_instruction import descriptor_register
 from ptxlint.dataflow.uniformity import Uniformity, UniformityAnalysis
 from ptxlint.facts import Analysis, Facts
 from ptxlint.ir.instruction import Instr, Shape
@@ -304,6 +305,8 @@ class Matrix(NamedTuple):
 
     rows: int
     depth: int
+    kind: str
+    """The type of its elements."""
     loaded: Loaded | None
     reason: str
 
@@ -346,7 +349,8 @@ class SharedProvenance:
         return found
 
     def matrix(self, instr: Instr, operand: int) -> Matrix | None:
-        """Where the elements of a `wgmma` operand come from; None if it is no descriptor.
+        """Where the elements of an operand of `wgmma` or `tcgen05.mma` come from; None if it is no
+        descriptor.
 
         Operand 1 is A, operand 2 is B.
         """
@@ -359,15 +363,18 @@ class SharedProvenance:
         return found
 
     def _find_matrix(self, instr: Instr, operand: int) -> Matrix:
-        shape = matrix_shape(instr, operand)
-        if shape is None:
-            return Matrix(0, 0, None, NOT_FOLLOWED)
         if self.width is None:
-            return Matrix(shape.rows, shape.depth, None, NO_WIDTH)
+            return Matrix(0, 0, "", None, NO_WIDTH)
+        own = descriptor_register(instr)
+        word = None if own is None else self._setting(self.width).number(instr, own)
+        shape = matrix_shape(instr, operand, word)
+        if shape is None:
+            return Matrix(0, 0, "", None, NOT_FOLLOWED)
         search = _Search(self, self._setting(self.width), instr, shape)
         loaded = search.run()
         whole = loaded[0] if loaded and None not in loaded[0].parts else None
-        return Matrix(shape.rows, shape.depth, whole, "" if whole else search.reason)
+        reason = "" if whole else search.reason
+        return Matrix(shape.rows, shape.depth, shape.kind, whole, reason)
 
     def _setting(self, width: int) -> _Setting:
         if self._set is None:
@@ -414,13 +421,14 @@ class _Setting:
         """By block the instructions that may write to shared memory, in order."""
         wanted = []
         cfg = ssa.cfg
-        touches: dict[Shape, tuple[bool, bool, bool]] = {}
+        touches: dict[Shape, tuple[bool, bool]] = {}
         for instr in self.instrs:
             shape = instr.shape
             if shape not in touches:
-                touches[shape] = writes_shared(instr), _is_shared(instr), shape.opcode == "wgmma"
-            writes, reads, is_wgmma = touches[shape]
-            if not (writes or reads or is_wgmma) or not cfg.is_reachable(instr):
+                touches[shape] = writes_shared(instr), _is_shared(instr)
+            writes, reads = touches[shape]
+            matrices = descriptors(instr)
+            if not (writes or reads or matrices) or not cfg.is_reachable(instr):
                 continue
             if writes:
                 self.events.setdefault(cfg.block_of[instr.index], []).append(instr)
@@ -431,7 +439,7 @@ class _Setting:
                 guard = ssa.guard_value(instr)
                 if guard is not None:
                     wanted.append(guard)
-            wanted += [self.words.value_read(instr, r) for r in descriptors(instr)]
+            wanted += [self.words.value_read(instr, r) for r in matrices]
         self.graph = StageGraph(ssa, self.words, wanted)
         self._writes: dict[tuple[int, int], Write] = {}
         self._cells: dict[tuple[Any, ...], int] = {}
@@ -502,6 +510,13 @@ class _Setting:
         if found is None or self._symbols.get(found.symbol, -1) != 0:
             return None
         return found
+
+    def number(self, instr: Instr, register: Register) -> int | None:
+        """A number that is the same whenever an instruction reads it."""
+        found = self.words.plain(self.words.value_read(instr, register))
+        if not isinstance(found, Word) or not found.is_uniform or found.symbol:
+            return None
+        return found.constant
 
     def word(self, instr: Instr, number: int) -> Word | None:
         """The address of a load or store, as an offset in all of shared memory."""
