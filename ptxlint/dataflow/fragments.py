@@ -1,9 +1,10 @@
 """Which elements of its matrices each thread hands to a tensor-core product.
 
 The layouts are those of the PTX ISA, "Matrix Fragments for mma.m16n8k16" and its siblings, and
-"Register Fragments for wgmma.mma_async.m64nNk16". A thread is known by the bits of its index; a
-coordinate of an element (row, column, or k, along which products are summed) is a `LaneMap` all of
-whose entries are single bits, so that each bit of a coordinate is one bit of the thread or fixed.
+"Register Fragments for wgmma.mma_async.m64nNk16"; `tcgen05.mma` has nothing in registers. A thread
+is known by the bits of its index; a coordinate of an element (row, column, or k, along which
+products are summed) is a `LaneMap` all of whose entries are single bits, so that each bit of a
+coordinate is one bit of the thread or fixed.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ import re
 from typing import Final, NamedTuple
 
 from ptxlint.dataflow.lane_map import LaneMap, span_value
+from ptxlint.dataflow.tensor_instruction import descriptor_register
 from ptxlint.ir.instruction import Instr, Shape
-from ptxlint.ir.operand import Operand, Vector
+from ptxlint.ir.operand import Operand, Register, Vector
 
 _WIDTHS: Final = {
     "f16": 16, "bf16": 16, "tf32": 32, "f32": 32, "s32": 32, "f64": 64,
@@ -55,12 +57,16 @@ class Fragments(NamedTuple):
     lanes: int
 
 
+_ALL_IN_MEMORY: Final = Fragments(None, None, (), 0)
+"""The layouts of `tcgen05.mma`, whose result lies in tensor memory."""
 _known: Final[dict[tuple[Shape, int, bool], Fragments | None]] = {}
 
 
 def fragments_of(instr: Instr, width: int) -> Fragments | None:
     """The layouts of a product in a CTA whose thread index has `width` bits; None if not known."""
     shape = instr.shape
+    if shape.opcode == "tcgen05" and descriptor_register(instr) is not None:
+        return _ALL_IN_MEMORY if isinstance(instr.operands[1], Register) else None
     if shape.opcode not in ("mma", "wgmma"):
         return None
     in_registers = len(instr.operands) > 2 and isinstance(instr.operands[1], Vector)

@@ -549,6 +549,17 @@ class Movements:
             return _updated(self._ssa, instr, operand, register)
         return self._reductions.read(instr, registers[register])
 
+    def factor_type(self, instr: Instr) -> str:
+        """The type of a product's factors, "" where the two differ or it is not known."""
+        if instr.opcode != "tcgen05":
+            return instr.shape.types[1]
+        kinds = {
+            matrix.kind
+            for operand in (1, 2)
+            if (matrix := self._provenance.matrix(instr, operand)) is not None
+        }
+        return kinds.pop() if len(kinds) == 1 else ""
+
     def behind_matrices(self, instr: Instr) -> frozenset[int] | None:
         """The stores behind the factors in shared memory; None if some may not be known."""
         found: set[int] = set()

@@ -59,6 +59,7 @@ from ptxlint.dataflow.shared_provenance import SharedProvenanceAnalysis
 from ptxlint.dataflow.ssa import SsaAnalysis
 from ptxlint.dataflow.ssa_values import MERGE, Ssa
 from ptxlint.dataflow.standing import Standing
+from ptxlint.dataflow.tensor_memory import TensorMemoryAnalysis
 from ptxlint.dataflow.uniformity import Uniformity, UniformityAnalysis
 from ptxlint.dataflow.vacuity import Vacuity
 from ptxlint.facts import Analysis, Facts
@@ -390,7 +391,17 @@ class Padding:
         conjunct = mark.condition.conjunct
         if conjunct is None or not self._can_be_false(conjunct):
             return False
-        return any(map(self._reach.is_stored, self.ssa.def_values[product.index]))
+        return any(map(self._reach.is_stored, self._results(product)))
+
+    def _results(self, product: Instr) -> Iterator[int]:
+        """What holds a product, also where it comes out of tensor memory."""
+        yield from self.ssa.def_values[product.index]
+        if product.opcode != "tcgen05":
+            return
+        tensors = self._facts.get(TensorMemoryAnalysis)
+        for region in {p.region for p in tensors.products if p.instr is product}:
+            for reader in [] if region is None else tensors.reads_of(region):
+                yield from self.ssa.def_values[reader.index]
 
     def _other(self, mark: Mark, at: Instr | None, status: str, reason: str) -> Pair:
         """A verdict on something that is no tree."""

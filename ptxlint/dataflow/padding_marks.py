@@ -34,6 +34,7 @@ from ptxlint.dataflow.padding_matrices import Factor, Factors, Passed
 from ptxlint.dataflow.reductions import WHOLE, Leaf, Node, Reduction, Reductions
 from ptxlint.dataflow.register_words import loaded_bits
 from ptxlint.dataflow.ssa_values import INSERT, MERGE, Ssa
+from ptxlint.dataflow.tensor_instruction import is_tensor_product
 from ptxlint.dataflow.uniformity import Uniformity
 from ptxlint.facts import Budget
 from ptxlint.ir.instruction import Instr
@@ -49,6 +50,7 @@ _WIDE: Final = frozenset({"b32", "u32", "s32"})
 _PACKED: Final = frozenset({"f16x2", "bf16x2", "f32x2"})
 _WHOLE_WIDTH: Final = 32
 _ENDS: Final = frozenset({"st", "stmatrix", "red", "bra", "call", "bar", "barrier"})
+IN_TENSORS: Final = "the layouts of tensor memory are not followed"
 _IN_MEMORY: Final = "the layout of a factor in shared memory is not known"
 _IN_PART: Final = "only a part of an axis is combined"
 _CROWDED: Final = "padding of too many places meets in one value"
@@ -147,6 +149,8 @@ class Marks:
         """Values with more marks than are told apart."""
         self._at_loads: dict[int, int] = {}
         self._at_copies: dict[int, int] = {}
+        self._in_tensors = 0
+        """The marks of what may lie in tensor memory."""
         self._results: dict[object, int] = {}
         self._entries: dict[tuple[int, int, int], Entry | None] = {}
         self._steady: dict[tuple[int, tuple[int, ...]], bool] = {}
@@ -314,7 +318,7 @@ class Marks:
             return
         self._is_shared_marked = True
         for instr in self._instrs:
-            if instr.opcode == "wgmma" or _reads_shared(instr):
+            if instr.opcode in ("wgmma", "tcgen05") or _reads_shared(instr):
                 agenda.add(instr.index)
 
     def _set(self, value: int, marks: Halves) -> None:
@@ -460,6 +464,9 @@ class Marks:
         shape = instr.shape
         if shape.row.is_call or not shape.row.known or (opcode == "st" and shape.space == "param"):
             self._unknown(instr)
+        if opcode == "tcgen05":
+            self._tensor(instr, defs)
+            return
         if not defs:
             if instr.index in self._stores:
                 self._look_into_shared()
@@ -1078,9 +1085,47 @@ class Marks:
         for value in defs:
             self._written(value, (marks, marks))
 
-    def of_all(self, instr: Instr) -> int:
-        """The marks of all that an instruction reads."""
+    def _tensor(self, instr: Instr, defs: tuple[int, ...]) -> None:
+        """Into tensor memory and out of it again: where in it elements lie is not followed."""
+        kind = instr.shape.modifiers[0]
+        if kind == "ld":
+            for value in defs:
+                self._written(value, (self._in_tensors, self._in_tensors))
+        elif kind in ("st", "cp", "mma"):
+            new = self._lost(IN_TENSORS, self._going_to_tensors(instr)) & ~self._in_tensors
+            if new:
+                self._in_tensors |= new
+                for other in self._instrs:
+                    if other.opcode == "tcgen05" and other.defs:
+                        self._agenda.add(other.index)
+
+    def _going_to_tensors(self, instr: Instr) -> int:
+        """The marks of what a store, a copy or a product puts into tensor memory."""
+        kind = instr.shape.modifiers[0]
+        if kind == "st":
+            return self.of_all(instr)
+        fragments = None if kind == "cp" else self.fragments_of(instr)
+        is_known = fragments is not None and not self._work.spent
+        if not is_known or any(self.in_memory(instr, side) is None for side in (0, 1)):
+            self._unplaced.add(instr.index)
+            return self._all_stored() if kind == "cp" else self.of_all(instr)
+        assert fragments is not None
         bits = 0
+        for marks, _, _ in self.factors(instr, fragments):
+            bits |= marks
+        return bits
+
+    def factor_type(self, instr: Instr) -> str:
+        """The type of a product's factors, "" if it is not known."""
+        return self._movements.factor_type(instr)
+
+    def of_all(self, instr: Instr) -> int:
+        """The marks of all that an instruction reads, in memory too."""
+        bits = 0
+        if instr.opcode == "wgmma" or is_tensor_product(instr):
+            bits = self._all_stored(instr)
+        if instr.opcode == "tcgen05":
+            bits |= self._in_tensors
         for value in self._ssa.use_values[instr.index]:
             low, high = self._get(value)
             bits |= low | high
@@ -1337,4 +1382,4 @@ def _bits(marks: int) -> Iterator[int]:
         marks ^= lowest
 
 
-__all__ = ["CONTRACTIONS", "Mark", "Marks"]
+__all__ = ["CONTRACTIONS", "IN_TENSORS", "Mark", "Marks"]

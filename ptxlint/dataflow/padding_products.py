@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from ptxlint.dataflow.conditions import Condition, Conditions
 from ptxlint.dataflow.fragments import Element, Fragments, carry, depends_on, elements_of
 from ptxlint.dataflow.lane_map import LaneMap
-from ptxlint.dataflow.padding_marks import Mark, Marks
+from ptxlint.dataflow.padding_marks import IN_TENSORS, Mark, Marks
 from ptxlint.dataflow.padding_values import UNKNOWN, Word, as_float, is_finite_word
 from ptxlint.dataflow.padding_words import FACTORS, Words
 from ptxlint.dataflow.reductions import Reductions
@@ -109,6 +109,8 @@ class Products:
 
     def _unknown(self, instr: Instr) -> Iterator[Judged]:
         reason = _UNKNOWN.format(instr.shape.mnemonic)
+        if instr.opcode == "tcgen05":
+            reason = IN_TENSORS
         for mark in self._marks.each(self._marks.of_all(instr)):
             yield Judged(mark, False, reason)
 
@@ -122,7 +124,7 @@ class Products:
         return found
 
     def _find_stored(self, instr: Instr) -> Iterator[Judged]:
-        kind = instr.shape.types[1]
+        kind = self._marks.factor_type(instr)
         is_finite = kind not in FACTORS or self._is_stored_finite(instr)
         for store, value, _ in self._marks.stored(instr):
             parts = 1
@@ -185,7 +187,7 @@ class Products:
 
     def _infinity(self, instr: Instr, own: _Part, condition: Condition) -> str:
         """What an element certainly is under a condition, if that is no finite number."""
-        form = FACTORS.get(instr.shape.types[1])
+        form = FACTORS.get(self._marks.factor_type(instr))
         if form is None or condition.map is None:
             return ""
         value = as_float(self._word(instr, own, condition), form)
@@ -234,7 +236,7 @@ class Products:
 
         It is 0 there and what it meets is finite, or it is finite and what it meets is 0.
         """
-        key = own, met, bits, id(across), lanes, instr.shape.types[1]
+        key = own, met, bits, id(across), lanes, self._marks.factor_type(instr)
         found = self._nothing.get(key)
         if found is None:
             found = 0
@@ -277,7 +279,7 @@ class Products:
 
     def _told(self, instr: Instr, part: _Part, condition: Condition | None) -> tuple[bool, bool]:
         """Whether an element is 0, and whether it is finite."""
-        narrow = instr.shape.types[1]
+        narrow = self._marks.factor_type(instr)
         key = part, -1 if condition is None else condition.number, narrow
         found = self._parts.get(key)
         if found is None:

@@ -19,6 +19,7 @@ from ptxlint.dataflow.lane_hops import LaneHops
 from ptxlint.dataflow.selections import Choice, Selections
 from ptxlint.dataflow.ssa import SsaAnalysis
 from ptxlint.dataflow.ssa_values import MERGE, PHI, RESULT, Ssa
+from ptxlint.dataflow.tensor_instruction import is_tensor_product
 from ptxlint.dataflow.uniformity import Uniformity, UniformityAnalysis
 from ptxlint.facts import Analysis, Facts
 from ptxlint.ir.instruction import Instr, Shape
@@ -46,7 +47,7 @@ _REDUX: Final = frozenset({"add", "max", "min", "and", "or", "xor"})
 _PACKED: Final = frozenset({"f16x2", "bf16x2", "f32x2"})
 _UNROLLED: Final = _PACKED | {"f16", "bf16", "f32", "f64"}
 _MOVES: Final = frozenset({"mov", "cvt"})
-_CONTRACTIONS: Final = frozenset({"mma", "wgmma", "tcgen05", "wmma"})
+_CONTRACTIONS: Final = frozenset({"mma", "wgmma", "wmma"})
 
 
 class Node(NamedTuple):
@@ -174,7 +175,9 @@ class Reductions:
         self._partial: set[Node] = set()
         """Values of scans, each made of a part of the lanes."""
         self._inputs: set[Node] = set()
-        self.contractions = [i for i in self._reachable() if i.opcode in _CONTRACTIONS]
+        self.contractions = [
+            i for i in self._reachable() if i.opcode in _CONTRACTIONS or is_tensor_product(i)
+        ]
         self.hops = LaneHops(facts)
         """What moves between lanes without being combined."""
         self._find_steps()

@@ -152,10 +152,17 @@ def by_factor(poly: Polynomial, width: int) -> dict[tuple[int, ...], LaneMap]:
     return {factor: lane_map for factor, lane_map in found.items() if lane_map is not None}
 
 
-@pytest.mark.parametrize("name", ["flash_fwd_d128", "flash_bwd_dkdv", "matmul_dot_tf32"])
+TILES = (
+    "sm_90/flash_fwd_d128", "sm_90/flash_bwd_dkdv", "sm_90/matmul_dot_tf32",
+    "sm_100/matmul_dot_tf32", "sm_100/flash_fwd_d128", "sm_100/flash_fwd_full_bf16",
+    "sm_100/flash_fwd", "sm_100/flash_bwd_dq", "sm_100/flash_bwd_dkdv",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TILES)
 def test_elements_of_a_descriptor_are_those_of_the_tile(name: str) -> None:
     """Rows of a matrix operand are a stride apart in global memory, columns an element."""
-    facts = facts_of((PTX / "sm_90" / f"{name}.ptx").read_text(), name)
+    facts = facts_of((PTX / f"{name}.ptx").read_text(), name)
     found = facts.get(SharedProvenanceAnalysis)
     assert found.width is not None
     checked: Counter[str] = Counter()
