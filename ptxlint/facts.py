@@ -7,7 +7,7 @@ once per function, its requirements first, and times it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from time import perf_counter
+from time import process_time
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar, cast
 
 if TYPE_CHECKING:
@@ -186,9 +186,9 @@ class Facts:
         if analysis not in results:
             for needed in analysis.requires:
                 self.get(needed)
-            start = perf_counter()
+            start = process_time()
             results[analysis] = analysis().run(self)
-            self.seconds[analysis.name] = perf_counter() - start
+            self.seconds[analysis.name] = process_time() - start
         return cast(R, results[analysis])
 
     def budget(self, name: str, start: int, per_instruction: int) -> Budget:

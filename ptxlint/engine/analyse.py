@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from os.path import isabs, relpath
-from time import perf_counter
+from time import process_time
 from typing import TYPE_CHECKING
 
 from ptxlint.diagnostics import SEVERITY_ORDER, Finding, Place, Related
@@ -143,7 +143,7 @@ class FileCheck:
         if nul >= 0:
             self._nul_bytes(nul)
             text = text.replace("\0", " ")
-        start = perf_counter()
+        start = process_time()
         try:
             from ptxlint.frontends.ptx import parse
 
@@ -152,7 +152,7 @@ class FileCheck:
             self._crash(error, "the parser", Place(self.path, 1, 1), "")
             return None
         finally:
-            self.seconds["parse"] = perf_counter() - start
+            self.seconds["parse"] = process_time() - start
 
     def _nul_bytes(self, at: int) -> None:
         line = self.text.count("\n", 0, at) + 1
@@ -198,7 +198,7 @@ class FileCheck:
         False if there are so many that the module cannot be analysed.
         """
         problems = list(module.problems)
-        start = perf_counter()
+        start = process_time()
         try:
             from ptxlint.ir.opaque import MALFORMED, set_aside
             from ptxlint.ir.verifier import verify
@@ -207,7 +207,7 @@ class FileCheck:
             set_aside(module, {p.offset for p in problems if p.code in MALFORMED})
         except Exception as error:
             self._crash(error, "the verifier", Place(self.path, 1, 1), "")
-        self.seconds["verify"] = perf_counter() - start
+        self.seconds["verify"] = process_time() - start
         once: set[tuple[str, str, int]] = set()
         for problem in sorted(problems, key=lambda p: p.offset):
             by_opcode = problem.code == "unknown-opcode"
@@ -242,9 +242,9 @@ class FileCheck:
         for rule in self.checker.rules:
             if rule.kernels_only and not function.is_kernel:
                 continue
-            start, before = perf_counter(), sum(facts.seconds.values())
+            start, before = process_time(), sum(facts.seconds.values())
             self._run_rule(rule, function, facts, places)
-            spent = perf_counter() - start - (sum(facts.seconds.values()) - before)
+            spent = process_time() - start - (sum(facts.seconds.values()) - before)
             self._spend(f"rule {rule.id}", spent)
         for name, seconds in facts.seconds.items():
             self._spend(f"analysis {name}", seconds)

@@ -1,4 +1,4 @@
-"""`--statistics`: findings by rule, wall time by analysis and rule."""
+"""`--statistics`: findings by rule, processor time by analysis and rule."""
 
 from __future__ import annotations
 
