@@ -41,7 +41,7 @@ class Condition:
     """
 
     __slots__ = (
-        "at", "bits", "conjunct", "excluded", "fixed", "lost", "map", "number", "origin",
+        "at", "bits", "conjunct", "excluded", "fixed", "lanes", "lost", "map", "number", "origin",
         "rest", "rounds", "steps", "store",
     )  # fmt: skip
 
@@ -68,6 +68,8 @@ class Condition:
         self.store = store
         self.origin = origin
         self.rounds = rounds
+        self.lanes = 0 if map_ is None else bits | map_.fixed
+        """The bits of the thread index on which the map depends, and perhaps some more."""
         self.fixed = 0 if map_ is None else map_.fixed
         self.at = 0 if map_ is None else map_.at
         self.excluded: dict[Conjunct, bool] = {}
@@ -114,6 +116,8 @@ class Conditions:
                 if parts is not None:
                     rest, lane_map = parts
             found = self._known[conjunct] = self._new(conjunct, bits, rest, lane_map)
+            if lane_map is not None:
+                found.lanes |= lane_map.lanes
         return found
 
     def lost(self, reason: str) -> Condition:

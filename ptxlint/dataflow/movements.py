@@ -64,23 +64,32 @@ class Route:
     a thread, or one into a matrix: see `MatrixArrivals`. Ways of equal routes share one object.
     """
 
-    __slots__ = ("at", "fixed", "images", "number", "outside", "rounds", "start", "store")
+    __slots__ = ("at", "fixed", "images", "is_of_any_round", "is_of_one_round", "number",
+                 "outside", "rounds", "shape", "start", "store")  # fmt: skip
 
     def __init__(
         self,
         number: int,
+        shape: int,
         store: int,
         piece: Piece,
         rounds: tuple[Age, ...],
         outside: tuple[int, ...],
     ) -> None:
         self.number = number
+        self.shape = shape
+        """What it has in common with routes that differ in `start` alone."""
         self.store = store
         """The instruction that stored it, or the first one of those that share the route."""
         self.fixed, self.at, self.start, self.images = piece
         self.rounds = rounds
         self.outside = outside
         """The headers of loops around the store of which `rounds` says nothing."""
+        self.is_of_any_round = bool(rounds) and all(
+            [age.rounds is None and not age.inside for age in rounds]
+        )
+        """True if it is known to have been stored before the loops, but read in any round."""
+        self.is_of_one_round = any([age.rounds is not None for age in rounds])
 
     def push(self, stored: LaneMap) -> LaneMap | None:
         """A map over the storing threads as one over the reading indices.
@@ -152,7 +161,8 @@ class Movements:
         self._origins = OriginMemo()
         self._arrivals: dict[tuple[int, int], tuple[tuple[Way, ...], ...] | None] = {}
         self._matrices: dict[tuple[int, int], MatrixArrivals | None] = {}
-        self._through: dict[tuple[int, int], Condition | None] = {}
+        self._shapes: dict[tuple[Any, ...], int] = {}
+        self._through: dict[tuple[int, ...], Condition | None] = {}
         self._next_rounds: dict[tuple[int, int], Condition | None] = {}
         self._places: dict[Payload, tuple[int | None, int, int]] = {}
         self.stores = [
@@ -198,7 +208,8 @@ class Movements:
         None if it is that of elements which do not come this way. A condition that nobody can tell
         is one that is `lost`, with the reason. For routes into matrices see `on_matrix`.
         """
-        key = route.number, condition.number
+        # Routes that begin in threads which the condition does not tell apart do the same.
+        key = route.shape, route.start & condition.lanes, condition.number
         if key not in self._through:
             self._through[key] = self._go_through(route, condition)
         return self._through[key]
@@ -304,7 +315,9 @@ class Movements:
         key = piece, rounds, outside, named
         found = self._routes.get(key)
         if found is None:
-            found = Route(len(self._routes), store.index, piece, rounds, outside)
+            alike = piece.fixed, piece.at, piece.images, rounds, outside, store.index
+            shape = self._shapes.setdefault(alike, len(self._shapes))
+            found = Route(len(self._routes), shape, store.index, piece, rounds, outside)
             self._routes[key] = found
         return found
 

@@ -78,16 +78,15 @@ class Entry:
         self.seen = -1
         self.put: list[int] | None = None
         self.result = 0
-        self.together: tuple[tuple[int, int], ...] = ()
+        self.together: Together = ()
         self.covered: dict[int, tuple[int, ...]] = {}
-        general = {
-            _geometry(way) for way in ways
-            if way.route.rounds and all(a.rounds is None and not a.inside for a in way.route.rounds)
-        }  # fmt: skip
+        wide = [way for way in ways if way.route.is_of_any_round]
+        if not wide or len(wide) == len(ways):
+            return
+        general = set(map(_geometry, wide))
         for place, way in enumerate(ways):
-            ages = way.route.rounds
-            if any(a.rounds is not None for a in ages) and _geometry(way) in general:
-                self.covered[place] = tuple([age.header for age in ages])
+            if way.route.is_of_one_round and _geometry(way) in general:
+                self.covered[place] = tuple([age.header for age in way.route.rounds])
 
 
 def _geometry(way: Way) -> tuple[object, ...]:
@@ -98,6 +97,9 @@ def _geometry(way: Way) -> tuple[object, ...]:
     return (way.store.index, *way[1:5], *piece)
 
 
+Together = tuple[tuple[int, int, int], ...]
+"""What comes into a part of a register: the shapes of the routes, where in what was stored each
+begins as far as that matters to its marks, and these marks."""
 Halves = tuple[int, int]
 """The marks of the low and of the high half of a register, as bits."""
 NONE: Final[Halves] = (0, 0)
@@ -158,6 +160,8 @@ class Marks:
         self._sums: dict[tuple[int, ...], tuple[list[Condition], dict[int, tuple[int, ...]]]] = {}
         self._became: dict[object, dict[int, dict[int, tuple[int, ...]]]] = {}
         self._members: dict[int, tuple[Mark, ...]] = {}
+        self._lanes: dict[int, int] = {}
+        """By set of marks: what `_lanes_of` has found."""
         self._distinct: dict[int, tuple[Condition, ...]] = {}
         self._followed: dict[tuple[int, int], int] = {}
         self._told: dict[int, int] = {}
@@ -876,17 +880,30 @@ class Marks:
                 held |= bits
             entry.result = self._lost(self._steps.reason, held)
             return entry.result
-        # Registers of one load differ in what they read more than in the way there.
-        first: dict[tuple[int, int], Route] = {}
+        # Registers of one load differ in what they read more than in the way there, and threads
+        # that no mark tells apart are as good as each other.
+        first: dict[tuple[int, int, int], Route] = {}
+        covered = entry.covered
         for place, bits in enumerate(put):
-            if bits and not self._is_said_by_another(entry, place, bits):
-                route = entry.ways[place].route
-                first.setdefault((route.number, bits), route)
+            if not bits or (place in covered and self._is_said_by_another(entry, place, bits)):
+                continue
+            route = entry.ways[place].route
+            lanes = self._lanes.get(bits)
+            if lanes is None:
+                lanes = self._lanes[bits] = self._lanes_of(bits)
+            first[route.shape, route.start & lanes, bits] = route
         together = entry.together = tuple(first)
         out = self._results.get(together)
         if out is None:
             out = self._results[together] = self._put_through(together, first)
         entry.result = out
+        return out
+
+    def _lanes_of(self, bits: int) -> int:
+        """The bits of the thread index on which the conditions of a set of marks depend."""
+        out = 0
+        for mark in self.each(bits):
+            out |= mark.condition.lanes
         return out
 
     def _entry(self, instr: Instr, at: int, half: int) -> Entry | None:
@@ -938,13 +955,13 @@ class Marks:
                 out.append((way, bits))
         return out
 
-    def together(self, instr: Instr, at: int, half: int) -> tuple[tuple[int, int], ...]:
+    def together(self, instr: Instr, at: int, half: int) -> Together:
         """The routes and marks that come into half of a register, as a key."""
         entry = self._entry(instr, at, half)
         return () if entry is None else entry.together
 
     def put_through(
-        self, together: tuple[tuple[int, int], ...], route: Route, bits: int
+        self, together: Together, route: Route, bits: int
     ) -> Iterator[tuple[Condition, tuple[int, ...]]]:
         """The conditions of what comes one way, each with the numbers of what becomes of it."""
         became = self._became.get(together, {})
@@ -962,15 +979,13 @@ class Marks:
                 out |= 1 << self.number(lost, load)
         return out
 
-    def _put_through(
-        self, together: tuple[tuple[int, int], ...], ways: dict[tuple[int, int], Route]
-    ) -> int:
+    def _put_through(self, together: Together, ways: dict[tuple[int, int, int], Route]) -> int:
         """What a load makes of the marks of all that it reads, by route and marks."""
         found: dict[int, dict[int, Condition]] = {}
         for way, route in ways.items():
             passed = self._passed.get(way)
             if passed is None:
-                passed = self._passed[way] = self._pass(route, way[1])
+                passed = self._passed[way] = self._pass(route, way[2])
             for load, conditions in passed.items():
                 found.setdefault(load, {}).update(conditions)
         return self._summed_up(found, together)

@@ -52,7 +52,7 @@ class Factors:
         self._conditions = conditions
         self._known: dict[tuple[int, int], Factor | None] = {}
         self._maps: dict[LaneMap, LaneMap] = {}
-        self._through: dict[tuple[int, int], Condition | None] = {}
+        self._through: dict[tuple[int, int, int], Condition | None] = {}
 
     def of(self, instr: Instr, side: int) -> Factor | None:
         """The factor on a side (0 first, 1 second) of `wgmma`; None if it is not known how it was
@@ -79,7 +79,7 @@ class Factors:
 
     def through(self, way: Way, condition: Condition) -> Condition | None:
         """A stored element's condition over the matrix's index; None if it is of other ones."""
-        key = way.route.number, condition.number
+        key = way.route.shape, way.route.start & condition.lanes, condition.number
         if key not in self._through:
             found = self._movements.on_matrix(way.route, condition)
             there = None
