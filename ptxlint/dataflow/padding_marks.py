@@ -189,6 +189,11 @@ class Marks:
         that round hands it on as it was."""
         self.is_complete = True
         """False if the way round loops was given up."""
+        self._deferred: set[int] = set()
+        """Instructions that combine what is not marked alike."""
+        self._is_settled = False
+        """False as long as what is combined may still get the conditions that the rest of it has:
+        only then is it said to have lost them."""
 
     # Marks ------------------------------------------------------------------------------------
     def number(self, condition: Condition, load: int) -> int:
@@ -308,7 +313,12 @@ class Marks:
                 else:
                     self._instr(self._instrs[step])
             if agenda.is_empty:
-                return
+                if not self._deferred:
+                    return
+                self._is_settled = True
+                for index in self._deferred:
+                    agenda.add(index)
+                self._deferred.clear()
             if self._steps.spent or self._work.spent:
                 break
         self.is_complete = False
@@ -739,7 +749,7 @@ class Marks:
         if self._ssa.resolve(value) == reduction.result and not reduction.warps:
             self._watch_leaves(reduction, instr)
             shared = self.shared_by_all(reduction)
-            left = self._left_apart(reduction, shared)
+            left = self._left_apart(reduction, instr, shared)
             return marks[0] & shared | left, marks[1] & shared | left
         # What came through shared memory has conditions in terms of the lanes behind it.
         lanes = ANY_INDEX & LANE if instr.opcode == "redux" else 0
@@ -791,7 +801,7 @@ class Marks:
                 common &= self._conditions_of(bits)
         return common & factors if factors else common
 
-    def _left_apart(self, reduction: Reduction, shared: int) -> int:
+    def _left_apart(self, reduction: Reduction, instr: Instr, shared: int) -> int:
         """Marks for conditions on an axis of which only a part is combined: all of the part may be
         padding, so that its result is as well."""
         found = 0
@@ -805,6 +815,9 @@ class Marks:
                 if not lost.lost:
                     lost = self._conditions.lost(_IN_PART)
                 out |= 1 << self.number(lost, mark.load)
+        if out and not self._is_settled:
+            self._deferred.add(instr.index)
+            return 0
         return out
 
     def shared_by_all(self, reduction: Reduction) -> int:

@@ -502,7 +502,7 @@ class Words:
             return False
         if other.store >= 0:
             return False
-        if other.rounds != condition.rounds or condition.store >= 0:
+        if condition.store >= 0 or not set(other.rounds) <= set(condition.rounds):
             return False
         if self._conditions.family(condition) != self._conditions.family(other):
             return False
@@ -527,7 +527,7 @@ class Words:
         parts = [
             c
             for c in others
-            if c.fixed and c.store < 0 and c.rounds == condition.rounds
+            if c.fixed and c.store < 0 and set(c.rounds) <= set(condition.rounds)
             and family(c) == family(condition)
         ]  # fmt: skip
         fixed = 0

@@ -72,7 +72,8 @@ class Recurrences:
     def entering(self, phi: int, carried: int) -> list[int]:
         """The values that go into what a loop makes of a phi on the way to the next round.
 
-        None of them is made of the phi; nothing where it does not go on by arithmetic.
+        None of them is made of the phi; nothing where it does not go on by arithmetic. What a join
+        of branches takes instead of it goes on as it is, with what is known of it.
         """
         ssa = self._ssa
         above: dict[int, list[int]] = {}
@@ -99,7 +100,7 @@ class Recurrences:
                     made.add(user)
                     work.append(user)
         made.discard(phi)
-        inside = [v for value in sorted(made) for v in above[value]]
+        inside = [v for value in sorted(made) if ssa.kind[value] != PHI for v in above[value]]
         return [v for v in dict.fromkeys(inside) if v != phi and v not in made]
 
     def _is_same(
