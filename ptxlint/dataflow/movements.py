@@ -85,11 +85,11 @@ class Route:
         self.rounds = rounds
         self.outside = outside
         """The headers of loops around the store of which `rounds` says nothing."""
-        self.is_of_any_round = bool(rounds) and all(
-            [age.rounds is None and not age.inside for age in rounds]
-        )
+        known = [age.rounds is not None for age in rounds]
+        inside = [age.inside for age in rounds]
+        self.is_of_any_round = bool(rounds) and not any(known) and not any(inside)
         """True if it is known to have been stored before the loops, but read in any round."""
-        self.is_of_one_round = any([age.rounds is not None for age in rounds])
+        self.is_of_one_round = any(known)
 
     def push(self, stored: LaneMap) -> LaneMap | None:
         """A map over the storing threads as one over the reading indices.

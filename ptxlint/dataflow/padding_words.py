@@ -32,7 +32,7 @@ from ptxlint.dataflow.lane_hops import LaneHop
 from ptxlint.dataflow.lane_map import LaneMap
 from ptxlint.dataflow.movements import Movements, Way, whole_ways
 from ptxlint.dataflow.obstacles import in_the_way_of_load
-from ptxlint.dataflow.padding_marks import CONTRACTIONS, Marks
+from ptxlint.dataflow.padding_marks import CONTRACTIONS, Marks, Together
 from ptxlint.dataflow.padding_matrices import Factor
 from ptxlint.dataflow.padding_values import (
     DATA,
@@ -1065,7 +1065,7 @@ class Words:
     def _arrived(
         self,
         arrivals: tuple[Arrival, ...],
-        together: tuple[tuple[tuple[int, int], ...], ...],
+        together: tuple[Together, ...],
         asked: tuple[Condition, ...],
     ) -> tuple[Word | None, dict[int, Word | None]]:
         """The free word of a loaded part, and its words under conditions."""
