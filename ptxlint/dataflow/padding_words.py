@@ -10,11 +10,10 @@ all threads that the condition tells apart, a statistic: some finite number.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from heapq import heapify, heappop, heappush
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
-from ptxlint.dataflow import floats
 from ptxlint.dataflow.conditions import (
     ANY_INDEX,
     Condition,
@@ -24,6 +23,7 @@ from ptxlint.dataflow.conditions import (
     negative_beyond,
 )
 from ptxlint.dataflow.exchanges import moved_lanes
+from ptxlint.dataflow.factor_lines import Line, Place, added, meet
 from ptxlint.dataflow.floats import BF16, BYTES, F16, F32, F64, Format
 from ptxlint.dataflow.fragments import Element, Fragments, elements_of
 from ptxlint.dataflow.guards import ALWAYS, Conjunct, Conjunction, Guards, implies
@@ -42,10 +42,8 @@ from ptxlint.dataflow.padding_values import (
     Evaluator,
     Found,
     Hypothesis,
-    Number,
     Unknown,
     Word,
-    as_float,
     halves,
     join,
     negation,
@@ -57,7 +55,7 @@ from ptxlint.dataflow.register_words import extended, loaded_bits, packed, whole
 from ptxlint.dataflow.ssa_values import INSERT, MERGE, PHI, RESULT, Ssa
 from ptxlint.dataflow.standing import Standing
 from ptxlint.dataflow.uniformity import Uniformity
-from ptxlint.dataflow.word_table import WordTable
+from ptxlint.dataflow.word_table import Cell, WordTable
 from ptxlint.facts import Budget
 from ptxlint.ir.instruction import Instr
 from ptxlint.ir.operand import Operand, Register
@@ -84,10 +82,6 @@ _CHOOSE: Final = 4
 """It is one of two others as the third says, or either."""
 _ENTER: Final = 5
 """It is that of an arm of a join that is open."""
-
-
-Cell: TypeAlias = "list[Word | None]"
-"""One place for a word of the table; None while that is not known yet."""
 
 
 _NO_MEMO: Final[dict[tuple[int, ...], Word]] = {}
@@ -123,6 +117,10 @@ class _Program:
         """True if what it freely holds is the same for many lanes."""
         self.is_header = False
         self.is_unknown = False
+
+
+_Stored = tuple["Word | None", dict[int, "Word | None"]]
+"""What is in shared memory, freely and by condition."""
 
 
 class Arrival(NamedTuple):
@@ -198,10 +196,9 @@ class Words:
         self._now = 0
         self._behind: dict[tuple[int, int], tuple[int, ...]] = {}
         self._loaded: dict[object, tuple[Word | None, dict[int, Word | None]]] = {}
-        self._sides: dict[object, Side | None] = {}
-        self._matrices: dict[
-            tuple[int, int], tuple[list[int], Word | None, dict[int, Word | None]]
-        ] = {}
+        self._products: dict[int, _Product | None] = {}
+        self._lines: dict[object, Line] = {}
+        self._matrices: dict[tuple[int, int], tuple[int, int, list[int], _Stored]] = {}
         self._programs: dict[int, _Program | None] = {}
         self._constants: dict[object, Cell] = {}
         self._memos: dict[object, dict[tuple[int, ...], Word]] = {}
@@ -1248,186 +1245,198 @@ class Words:
 
     # Products ---------------------------------------------------------------------------------
     def _product(self, instr: Instr, defs: tuple[int, ...]) -> None:
-        fragments = self._marks.fragments_of(instr)
-        form = FACTORS.get(instr.shape.types[0]) if instr.shape.types else None
-        if fragments is None or form is None:
+        if instr.index in self._products:
+            product = self._products[instr.index]
+        else:
+            product = self._products[instr.index] = self._multiplied(instr, defs)
+        if product is None:
             for value in defs:
                 made = self._ssa.written(value)
                 conditions = self._asked(made)
                 self._set(made, DATA, dict.fromkeys([c.number for c in conditions], UNKNOWN))
             return
-        by_register: dict[int, list[Element]] = {}
-        for element in fragments.result:
-            by_register.setdefault(element.register, []).append(element)
-        for register, elements in by_register.items():
-            if register < len(defs):
-                self._multiplied(
-                    instr, fragments, form, elements, self._ssa.written(defs[register])
-                )
-
-    def _multiplied(
-        self,
-        instr: Instr,
-        fragments: Fragments,
-        form: Format,
-        elements: list[Element],
-        value: int,
-    ) -> None:
-        """A register of the result."""
-        asked = self._asked(value)
-        free: list[Word] = []
-        under: dict[int, list[Word]] = {c.number: [] for c in asked}
-        for element in elements:
-            rows = self.side(instr, fragments, 0, element)
-            columns = self.side(instr, fragments, 1, element)
-            before = self._accumulated(instr, element, None)
-            if rows is None or columns is None or before is None:
+        table, times, now = self._table, self._times, self._now
+        for line in product.lines:
+            line.refresh(table, times, now)
+        for memory in product.memory:
+            if not self._look_at(instr, memory):
                 return
-            free.append(
-                _summed(before, form, (rows.zero, rows.finite), (columns.zero, columns.finite))
-            )
-            for condition in asked:
-                self._steps.left -= 1
-                a = rows.under.get(condition.number, (rows.zero, rows.finite))
-                b = columns.under.get(condition.number, (columns.zero, columns.finite))
-                held = self._accumulated(instr, element, condition)
-                if held is None:
-                    return
-                under[condition.number].append(_summed(held, form, a, b))
-        width = BITS.get(self._ssa.register[value].type, 32)
-        packed_in = self._packed
-        self._set(value, packed_in(free, width), {n: packed_in(w, width) for n, w in under.items()})
+        for register in product.registers:
+            self._steps.left -= len(register.nodes) - 1
+            free: Word | None = None
+            under: dict[int, Word | None] = {}
+            for number, sums in register.nodes:
+                words: list[Word] = []
+                for rows, columns, cell, part, parts in sums:
+                    before = cell[0]
+                    if before is None or rows.free is None or columns.free is None:
+                        break
+                    held = table.part(before, register.width, part, parts)
+                    if product.may_start:
+                        held = table.of(join(held, 0))
+                    a = rows.under.get(number, rows.free)
+                    b = columns.under.get(number, columns.free)
+                    words.append(added(table, held, product.form, a, b))
+                if len(words) < len(sums):
+                    break
+                if number < 0:
+                    free = self._packed(words, register.width)
+                else:
+                    under[number] = self._packed(words, register.width)
+            else:
+                if free is not None:
+                    self._set(register.value, free, under)
 
     def _packed(self, words: list[Word], width: int) -> Word:
         """The elements of one register of `width` bits as its word."""
         if len(words) == 1:
-            return self._table.of(words[0])
+            return words[0]
         both = packed(words[0], words[1], width // 2) if len(words) == 2 else UNKNOWN
         return self._table.of(both)
 
-    def _accumulated(
-        self, instr: Instr, element: Element, condition: Condition | None
-    ) -> Word | None:
-        """The element of the accumulator that a result's element is added to."""
-        kept: bool | None = True
-        if instr.opcode == "wgmma":
-            kept = self._movements.is_added_to(instr)
-            if kept is False:
-                return 0
-        value = self._movements.accumulator(instr, element.register)
-        if value is None:
-            return 0
-        found = self._lookup(self._ssa.resolve(value), condition)
-        if found is None:
+    def _multiplied(self, instr: Instr, defs: tuple[int, ...]) -> _Product | None:
+        """What the registers of a product's result are made of; None if that is not known."""
+        fragments = self._marks.fragments_of(instr)
+        form = FACTORS.get(instr.shape.types[0]) if instr.shape.types else None
+        if fragments is None or form is None:
             return None
-        found = self._part_of(value, found, element.part, element.parts)
-        return found if kept else self._table.of(join(found, 0))
+        product = _Product(form)
+        is_added_to = instr.opcode != "wgmma" or self._movements.is_added_to(instr)
+        product.may_start = is_added_to is None
+        lines: dict[tuple[int, int], Line] = {}
+        makers = [self._lines_of(instr, fragments, side, product) for side in (0, 1)]
+        by_register: dict[int, list[Element]] = {}
+        for element in fragments.result:
+            by_register.setdefault(element.register, []).append(element)
+        for register, elements in by_register.items():
+            if register >= len(defs):
+                continue
+            value = self._ssa.written(defs[register])
+            before = self._movements.accumulator(instr, register) if is_added_to else None
+            sides: list[tuple[Line, Line]] = []
+            for element in elements:
+                pair = []
+                for side, target in enumerate((element.first, element.second)):
+                    key = side, id(target)
+                    if key not in lines:
+                        lines[key] = makers[side](target)
+                    pair.append(lines[key])
+                sides.append((pair[0], pair[1]))
+            found = _Register(value, self.width(value))
+            for condition in (None, *self._asked(value)):
+                cell = self._constant(0)
+                if before is not None:
+                    cell = self._cell(self._ssa.resolve(before), condition)
+                sums = [
+                    (rows, columns, cell, element.part, element.parts)
+                    for (rows, columns), element in zip(sides, elements, strict=True)
+                ]
+                found.nodes.append((-1 if condition is None else condition.number, sums))
+            product.registers.append(found)
+        product.lines = [line for line in lines.values() if not line.is_of_memory]
+        return product
 
-    def side(self, instr: Instr, fragments: Fragments, side: int, element: Element) -> Side | None:
-        """What a factor's row (side 0) or column (1) holds of which a result's element is made.
-
-        None while it is not known.
-        """
+    def _lines_of(
+        self, instr: Instr, fragments: Fragments, side: int, product: _Product
+    ) -> Callable[[LaneMap], Line]:
+        """What makes the rows (side 0) or columns (1) of a factor."""
         elements = fragments.second if side else fragments.first
-        target = element.second if side else element.first
         form = FACTORS.get(instr.shape.types[1])
         if elements is None:
-            return self._memory_side(instr, side, form, target, fragments)
+            return self._lines_in_memory(instr, fragments, side, form, product)
         registers = elements_of(instr.operands[1 + side])
-        own = [
-            (self._reductions.read(instr, registers[e.register]), e)
-            for e in elements
-            if _meet(e.second if side else e.first, target)
-        ]
-        key = (
-            side, id(target), instr.shape.types[1],
-            tuple([(v, e.part, self._times.get(v, 0)) if v is not None else None for v, e in own]),
-        )  # fmt: skip
-        found = self._sides.get(key)
-        if found is None:
-            found = self._sides[key] = self._find_side(own, form, target, side, fragments)
-        return found
+        values = tuple([self._reductions.read(instr, r) for r in registers])
 
-    def _find_side(
-        self,
-        own: list[tuple[int | None, Element]],
-        form: Format | None,
-        target: LaneMap,
-        side: int,
-        fragments: Fragments,
-    ) -> Side | None:
-        zero = finite = True
-        marked: dict[int, int] = {}
-        zeros: dict[int, bool] = {}
-        finites: dict[int, bool] = {}
-        for value, e in own:
-            self._steps.left -= 1
-            if value is None:
-                zero = finite = False
-                continue
-            word = self._lookup(value, None)
-            if word is None:
-                return None
-            is_zero, is_finite = self._table.told(self._part_of(value, word, e.part, e.parts), form)
-            zero, finite = zero and is_zero, finite and is_finite
-            along = e.second if side else e.first
-            lanes = fragments.lanes, fragments.lanes
-            for condition, beyond in self._marks.going_on(value, e, along, target, lanes):
-                found = self._lookup(value, condition)
-                if found is None:
-                    return None
-                found = self._part_of(value, found, e.part, e.parts)
-                is_zero, is_finite = self._table.told(found, form)
-                marked[beyond] = marked.get(beyond, 0) + 1
-                zeros[beyond] = zeros.get(beyond, True) and is_zero
-                finites[beyond] = finites.get(beyond, True) and is_finite
-        under: dict[int, tuple[bool, bool]] = {}
-        for number, count in marked.items():
-            whole = count >= len(own)
-            under[number] = (
-                (zeros[number] and (whole or zero)),
-                (finites[number] and (whole or finite)),
-            )
-        return Side(zero, finite, under)
+        def line(target: LaneMap) -> Line:
+            key = side, id(fragments), id(target), form and form.name, values
+            found = self._lines.get(key)
+            if found is None:
+                along = [(e, e.second if side else e.first) for e in elements]
+                own = [(e, a, values[e.register]) for e, a in along if meet(a, target)]
+                places = [
+                    self._place(value, e, a, target, fragments.lanes)
+                    for e, a, value in own
+                    if value is not None
+                ]
+                found = self._lines[key] = Line(form, places, len(places) == len(own))
+            return found
 
-    def _memory_side(
+        return line
+
+    def _place(
+        self, value: int, element: Element, along: LaneMap, target: LaneMap, lanes: int
+    ) -> Place:
+        """Where the word of an element of a factor is."""
+        going_on = self._marks.going_on(value, element, along, target, (lanes, lanes))
+        under = [(number, self._cell(value, condition)) for condition, number in going_on]
+        width = self.width(value)
+        return Place(value, self._cell(value, None), width, element.part, element.parts, under)
+
+    def _lines_in_memory(
         self,
         instr: Instr,
+        fragments: Fragments,
         side: int,
         form: Format | None,
-        target: LaneMap,
-        fragments: Fragments,
-    ) -> Side | None:
-        """A row or column of a factor in shared memory."""
+        product: _Product,
+    ) -> Callable[[LaneMap], Line]:
+        """What makes the rows or columns of a factor in shared memory."""
         factor = self._marks.in_memory(instr, side)
         if factor is None:
             self.is_guessed = True
-            return Side(False, form is None or self._is_stored_finite(), {})
-        free, words = self.matrix(instr, side, factor)
-        if free is None:
-            return None
+            unknown = Line.of_memory()
+            unknown.free = False, form is None or self._is_stored_finite()
+            return lambda target: unknown
+        memory = _Memory(side, factor, form)
+        product.memory.append(memory)
         element = factor.element
         along = element.second if side else element.first
         lanes = factor.lanes, fragments.lanes
-        under: dict[int, tuple[bool, bool]] = {}
-        for condition, beyond in self._marks.beyond(factor.bits, along, target, lanes):
-            word = words.get(condition.number, free)
-            if word is None:
-                return None
-            zero, finite = self._table.told(word, form)
-            before = under.get(beyond, (True, True))
-            under[beyond] = before[0] and zero, before[1] and finite
-        return Side(*self._table.told(free, form), under)
+
+        def line(target: LaneMap) -> Line:
+            found = Line.of_memory()
+            beyond = self._marks.beyond(factor.bits, along, target, lanes)
+            memory.lines.append((found, [(c.number, number) for c, number in beyond]))
+            return found
+
+        return line
+
+    def _look_at(self, instr: Instr, memory: _Memory) -> bool:
+        """Look at a factor in shared memory; False if it is not known yet."""
+        state = self.matrix(instr, memory.side, memory.factor)
+        if state is memory.state:
+            return True
+        free, words = state
+        if free is None:
+            return False
+        told = self._table.told
+        for line, beyond in memory.lines:
+            line.free = told(free, memory.form)
+            line.under = {}
+            for inner, number in beyond:
+                word = words.get(inner, free)
+                if word is None:
+                    return False
+                zero, finite = told(word, memory.form)
+                before = line.under.get(number, (True, True))
+                line.under[number] = before[0] and zero, before[1] and finite
+        memory.state = state
+        return True
 
     def matrix(
         self, instr: Instr, side: int, factor: Factor
     ) -> tuple[Word | None, dict[int, Word | None]]:
         """What the elements of a factor in shared memory hold, freely and by condition."""
         key = instr.index, side
-        state = [factor.bits, *(self._time_of(way) for way in factor.ways)]
         held = self._matrices.get(key)
-        if held is not None and held[0] == state:
-            return held[1], held[2]
+        if held is not None:
+            times = self._times
+            if held[0] == factor.bits and not any(times.get(v, 0) > held[1] for v in held[2]):
+                return held[3]
+        resolve = self._ssa.resolve
+        stored = [
+            resolve(way.value) for way in factor.ways if way.value is not None and way.value >= 0
+        ]
         free = self._table.joined([self._started(way, None) for way in factor.ways])
         brought: dict[int, tuple[list[Word | None], set[int]]] = {}
         for place, condition, became in factor.passed:
@@ -1444,8 +1453,9 @@ class Words:
                 if place not in places and self._may_bring(way, condition, stores):
                     words.append(self._started(way, None))
             under[number] = self._table.joined(words)
-        self._matrices[key] = state, free, under
-        return free, under
+        found = free, under
+        self._matrices[key] = factor.bits, self._now, stored, found
+        return found
 
     def _stored_for(self, instr: Instr) -> list[int]:
         """The values that are stored for the factors in shared memory of a product."""
@@ -1458,23 +1468,49 @@ class Words:
             if way.value is not None and way.value >= 0
         ]
 
-    def _time_of(self, way: Way) -> int:
-        if way.value is None or way.value < 0:
-            return 0
-        return self._times.get(self._ssa.resolve(way.value), 0)
-
     def _is_stored_finite(self) -> bool:
         """True if shared memory is taken to hold finite numbers only."""
         return not isinstance(self._unseen, Unknown)
 
 
-class Side(NamedTuple):
-    """A row or column of a factor: whether it is all 0, whether finite, freely and by condition of
-    the result."""
+class _Register:
+    """A register of a product's result. `nodes` says, freely (-1) and by condition, of which row
+    and column each element is the product, and to which part of which word it is added."""
 
-    zero: bool
-    finite: bool
-    under: dict[int, tuple[bool, bool]]
+    __slots__ = ("nodes", "value", "width")
+
+    def __init__(self, value: int, width: int) -> None:
+        self.value = value
+        self.width = width
+        self.nodes: list[tuple[int, list[tuple[Line, Line, Cell, int, int]]]] = []
+
+
+class _Memory:
+    """A factor in shared memory, and its lines with the conditions there and in the result."""
+
+    __slots__ = ("factor", "form", "lines", "side", "state")
+
+    def __init__(self, side: int, factor: Factor, form: Format | None) -> None:
+        self.side = side
+        self.factor = factor
+        self.form = form
+        self.lines: list[tuple[Line, list[tuple[int, int]]]] = []
+        self.state: object = None
+        """What was there when that was looked at last."""
+
+
+class _Product:
+    """A product: its lines in registers and in memory, and its result."""
+
+    __slots__ = ("form", "lines", "may_start", "memory", "registers")
+
+    def __init__(self, form: Format) -> None:
+        self.form = form
+        self.may_start = False
+        """True if it may also be added to 0 instead of the accumulator."""
+        self.lines: list[Line] = []
+        self.memory: list[_Memory] = []
+        self.registers: list[_Register] = []
 
 
 class _Transfer(Evaluator):
@@ -1537,19 +1573,4 @@ class _Transfer(Evaluator):
         return self._words.decided(predicate, self._under), False
 
 
-def _meet(own: LaneMap, target: LaneMap) -> bool:
-    """True if threads with elements of a factor have rows (or columns) of the result's element."""
-    still = ~(own.moving | target.moving)
-    return not (own.constant ^ target.constant) & still
-
-
-def _summed(before: Word, form: Format, a: tuple[bool, bool], b: tuple[bool, bool]) -> Word:
-    """What an element holds once the products of a row and a column were added."""
-    if (a[0] and b[1]) or (b[0] and a[1]):
-        return before
-    if a[1] and b[1] and as_float(before, form).is_finite:
-        return DATA
-    return Number(form, floats.anything(form))
-
-
-__all__ = ["FACTORS", "Side", "Words"]
+__all__ = ["FACTORS", "Words"]

@@ -6,7 +6,7 @@ So identity tells words apart, and what was once worked out for some words is lo
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeAlias
 
 from ptxlint.dataflow import floats
 from ptxlint.dataflow.floats import Format
@@ -23,6 +23,9 @@ from ptxlint.dataflow.register_words import (
     join,
 )
 
+Cell: TypeAlias = "list[Word | None]"
+"""One place for a word of a table; None while that is not known yet."""
+
 
 class WordTable:
     """The words of one function."""
@@ -32,7 +35,7 @@ class WordTable:
         self._joins: dict[tuple[int, ...], Word] = {}
         self._parts: dict[tuple[int, int, int, int], Word] = {}
         self._statistics: dict[int, Word] = {}
-        self._told: dict[tuple[int, Format | None], tuple[bool, bool]] = {}
+        self._told: dict[tuple[int, str], tuple[bool, bool]] = {}
         for word in (DATA, UNKNOWN):
             self._words[type(word), word] = word
 
@@ -99,7 +102,7 @@ class WordTable:
 
     def told(self, word: Word, form: Format | None) -> tuple[bool, bool]:
         """See `told`, of a word of this table."""
-        key = id(word), form
+        key = id(word), "" if form is None else form.name
         found = self._told.get(key)
         if found is None:
             found = self._told[key] = told(word, form)
@@ -124,4 +127,4 @@ def told(word: Word, form: Format | None) -> tuple[bool, bool]:
     return isinstance(word, int) and not word, True
 
 
-__all__ = ["WordTable", "told"]
+__all__ = ["Cell", "WordTable", "told"]
