@@ -41,7 +41,6 @@ from ptxlint.dataflow.padding_values import (
     Session,
     as_float,
     conjunct_bits,
-    is_finite_word,
 )
 from ptxlint.dataflow.padding_words import Words
 from ptxlint.dataflow.polynomial import Polynomial
@@ -160,7 +159,8 @@ class Padding:
         """By loads, reduction and value: the leaves that were evaluated and left open."""
         self._undecided: set[int] = set()
         """The loads of which something is not proved."""
-        self._shared_is_finite = False
+        self.words: Words
+        self._has_words = False
         self._session = Session()
         self._bounds: dict[tuple[int, bool], tuple[AbstractFloat, ...]] = {}
         reductions = self.reductions
@@ -205,14 +205,14 @@ class Padding:
                 self._marks.of_byte = self._bytes.of
                 self._marks.version += 1
             self.words = self._find_words()
+            self._has_words = True
             self._bytes.settle(self.words.free)
             self._marks.version += 1
             self._judge()
 
-    @property
     def shared_is_finite(self) -> bool:
         """True if shared memory holds finite numbers only, as long as the data is finite."""
-        return self._shared_is_finite
+        return self._has_words and self.words.shared_is_finite
 
     def release(self) -> None:
         """Take everything apart that refers to itself."""
@@ -230,45 +230,39 @@ class Padding:
         self._relatives.clear()
 
     def _find_words(self) -> Words:
-        """What values hold, freely and where they are padding.
-
-        Of what comes from shared memory in an unknown way it is first taken for granted that it is
-        finite, which then what is stored there must be. What warps hand over within one reduction
-        is left out: nothing else reads it.
-        """
-        self._shared_is_finite = True
-        words = self._made_words()
-        stored = [v for s in self._reach.shared_stores() for v in self._reach.payload(s)]
-        if not self._reach.is_without_infinities:
-            words.want(stored)
-        self._shared_is_finite = self._reach.is_without_infinities or all(
-            is_finite_word(words.free(value)) for value in stored
-        )
-        if not self._shared_is_finite:
-            if words.is_guessed:
-                words = self._made_words()
-            words.assume_anything()
+        """What values hold, freely and where they are padding."""
+        words = Words(
+            self.ssa, self.guards, self.uniformity, self.reductions, self._dependences,
+            self._conditions, self._movements, self._marks, self._joins, self._standing,
+            self.steps, self._stored,
+        )  # fmt: skip
         words.want(self._wanted())
         return words
 
+    def _stored(self) -> list[int]:
+        """What goes to shared memory and may be infinite or NaN.
+
+        What warps hand over within one reduction is left out: nothing else reads it.
+        """
+        if self._reach.is_without_infinities:
+            return []
+        return [v for s in self._reach.shared_stores() for v in self._reach.payload(s)]
+
     def _wanted(self) -> Iterator[int]:
-        """What reductions combine and products multiply."""
+        """What reductions combine and products multiply, where that has marks."""
+        marks = self._marks
         for reduction in self.reductions.all:
-            for leaf in reduction.leaves:
-                yield from self._roots(leaf)
+            if any(marks.of_leaf(leaf) for leaf in reduction.leaves):
+                for leaf in reduction.leaves:
+                    yield from self._roots(leaf)
         for instr in self.reductions.contractions:
+            if not marks.of_all(instr):
+                continue
             for operand in instr.operands[1:3]:
                 for register in elements_of(operand):
                     value = self.reductions.read(instr, register)
                     if value is not None:
                         yield value
-
-    def _made_words(self) -> Words:
-        return Words(
-            self.ssa, self.guards, self.uniformity, self.reductions, self._dependences,
-            self._conditions, self._movements, self._marks, self._joins, self._standing,
-            self.steps, self._shared_is_finite,
-        )  # fmt: skip
 
     # Sites ------------------------------------------------------------------------------------
     def _find_sites(self) -> None:
@@ -536,7 +530,7 @@ class Padding:
         still missing."""
         return Evaluator(
             self.ssa, self.guards, self.uniformity, self.reductions,
-            Hypothesis(None, frozenset(), 0), self.steps, None, DATA, self._shared_is_finite,
+            Hypothesis(None, frozenset(), 0), self.steps, None, DATA, None,
             self._dependences, self._joins, self._mover, None, None, {},
         )  # fmt: skip
 
@@ -561,7 +555,7 @@ class Padding:
                     Hypothesis(conjunct, known, bits), self.steps,
                     _SAMPLES[sample] if sample >= 0 else None,
                     DATA if data is None else Data(data),
-                    self._shared_is_finite, self._dependences, self._joins,
+                    self.shared_is_finite, self._dependences, self._joins,
                     self._mover, condition, self._session, relatives,
                 )  # fmt: skip
                 if not known:

@@ -346,7 +346,7 @@ class Evaluator:
         steps: Budget,
         samples: Callable[[int], float] | None = None,
         data: Data = DATA,
-        shared_is_finite: bool = False,
+        shared_is_finite: Callable[[], bool] | None = None,
         dependences: Dependences | None = None,
         joins: Joins | None = None,
         moves: Moves | None = None,
@@ -373,7 +373,7 @@ class Evaluator:
         self._steps = steps
         self._samples = samples
         self._data = data
-        self._shared = DATA if shared_is_finite else UNKNOWN
+        self._is_shared_finite = shared_is_finite
         self._memo: dict[int, Found] = {}
         self._truths: dict[int, tuple[bool | None, bool]] = {}
         self._joins = joins
@@ -442,13 +442,12 @@ class Evaluator:
 
     def _relative(self, hypothesis: Hypothesis, condition: Condition | None) -> Evaluator:
         """An evaluator for another hypothesis."""
-        found = Evaluator(
+        return Evaluator(
             self.ssa, self._guards, self._uniformity, self._reductions, hypothesis,
-            self._steps, self._samples, self._data, False, self._dependences, self._joins,
+            self._steps, self._samples, self._data, self._is_shared_finite,
+            self._dependences, self._joins,
             self._moves, condition, self._session, self._relatives,
         )  # fmt: skip
-        found._shared = self._shared
-        return found
 
     def _run(self, value: int) -> Found:
         """The word of a value with what is taken for granted of loops."""
@@ -816,12 +815,17 @@ class Evaluator:
         if uniform:
             return self._as_loaded(instr, value, self._statistic(value))
         if instr.opcode == "ld" and instr.shape.space == "shared":
-            return self._shared
+            return self._from_memory()
         if instr.opcode == "shfl":
             return self._from_some_lane(instr)
         if instr.opcode == "ldmatrix":
-            return self._shared
+            return self._from_memory()
         return DATA if instr.opcode in _CONTRACTIONS else UNKNOWN
+
+    def _from_memory(self) -> Word:
+        """What comes from shared memory of which nobody knows where it was stored."""
+        is_finite = self._is_shared_finite is not None and self._is_shared_finite()
+        return DATA if is_finite else UNKNOWN
 
     def _as_loaded(self, instr: Instr, value: int, word: Word) -> Word:
         """What a load makes of what it reads in a register that is wider than its type."""

@@ -45,6 +45,7 @@ from ptxlint.dataflow.padding_values import (
     Unknown,
     Word,
     halves,
+    is_finite_word,
     join,
     negation,
     widened_word,
@@ -146,7 +147,7 @@ class Words:
         joins: Joins,
         standing: Standing,
         steps: Budget,
-        shared_is_finite: bool,
+        stored: Callable[[], list[int]],
     ) -> None:
         self._ssa = ssa
         self._guards = guards
@@ -159,14 +160,30 @@ class Words:
         self._standing = standing
         self._steps = steps
         self._instrs = ssa.cfg.function.instrs
-        self._unseen: Word = DATA if shared_is_finite else UNKNOWN
+        self._stored_anywhere = stored
+        """What gives the values that go to shared memory."""
+        self._is_shared_finite: bool | None = None
+        """Whether these are all finite, if that was asked."""
+        self._unseen: Word = DATA
         """What a load from shared memory gives of which nobody knows where it comes from."""
-        self.is_guessed = False
+        self._is_guessed = False
         """True if that was made use of."""
         self._transfer = _Transfer(
             self, ssa, guards, uniformity, reductions, dependences, steps, joins
         )
         self._table = WordTable()
+        self._truths: dict[tuple[int, int], bool | None] = {}
+        self._beyond: dict[tuple[int, int], list[Polynomial]] = {}
+        self._implications: dict[tuple[int, int], int | None] = {}
+        self._coverings: dict[tuple[int, int], tuple[int, ...]] = {}
+        self._behind: dict[tuple[int, int], tuple[int, ...]] = {}
+        self._copies: dict[tuple[int, int], Word] = {}
+        self._is_running = False
+        self._forget()
+
+    def _forget(self) -> None:
+        """Begin anew: no word is known."""
+        self._conditions_of: dict[int, tuple[Condition, ...]] = {}
         self._free: dict[int, Cell] = {}
         self._under: dict[int, dict[int, Cell]] = {}
         """By value and condition."""
@@ -176,11 +193,6 @@ class Words:
         """By value: where the join of some of its words is."""
         self._cells: dict[int, dict[int, Cell]] = {}
         """By condition and value: where the value's word is."""
-        self._conditions_of: dict[int, tuple[Condition, ...]] = {}
-        self._truths: dict[tuple[int, int], bool | None] = {}
-        self._beyond: dict[tuple[int, int], list[Polynomial]] = {}
-        self._implications: dict[tuple[int, int], int | None] = {}
-        self._coverings: dict[tuple[int, int], tuple[int, ...]] = {}
         self._times: dict[int, int] = {}
         """By value: when it changed last."""
         self._wanted: set[int] = set()
@@ -190,11 +202,9 @@ class Words:
         self._places: dict[int, tuple[int, int, int]] = {}
         self._changed: list[int] = []
         """The values that changed since that was last asked."""
-        self._is_running = False
         self._has_given_up = False
         self._counts: dict[int, int] = {}
         self._now = 0
-        self._behind: dict[tuple[int, int], tuple[int, ...]] = {}
         self._loaded: dict[object, tuple[Word | None, dict[int, Word | None]]] = {}
         self._products: dict[int, _Product | None] = {}
         self._lines: dict[object, Line] = {}
@@ -202,8 +212,7 @@ class Words:
         self._programs: dict[int, _Program | None] = {}
         self._constants: dict[object, Cell] = {}
         self._memos: dict[object, dict[tuple[int, ...], Word]] = {}
-        self._copies: dict[tuple[int, int], Word] = {}
-        for value in ssa.at_entry:
+        for value in self._ssa.at_entry:
             self._free[value] = [UNKNOWN]
 
     # Answers ----------------------------------------------------------------------------------
@@ -265,15 +274,40 @@ class Words:
         """
         if self._is_running:
             return
-        fresh = self._made_of([self._ssa.resolve(v) for v in values])
+        self._compute([self._ssa.resolve(v) for v in values])
+        if self._is_guessed and self._is_shared_finite is None:
+            self._is_shared_finite = self.shared_is_finite
+
+    def _compute(self, values: list[int]) -> None:
+        fresh = self._made_of(values)
         if fresh:
             self._is_running = True
             self._run(fresh)
             self._is_running = False
 
-    def assume_anything(self) -> None:
-        """Take what comes from shared memory in an unknown way to be anything from now on."""
-        self._unseen = UNKNOWN
+    @property
+    def shared_is_finite(self) -> bool:
+        """True if shared memory holds finite numbers only, as long as the data is finite.
+
+        Of what comes from there in an unknown way it is first taken for granted that it is, which
+        then what is stored there must be.
+        """
+        found = self._is_shared_finite
+        if found is None:
+            if self._is_running:
+                return False
+            self._is_shared_finite = True
+            stored = self._stored_anywhere()
+            self._compute([self._ssa.resolve(v) for v in stored])
+            found = all(is_finite_word(self.free(value)) for value in stored)
+            self._is_shared_finite = found
+            if not found:
+                self._unseen = UNKNOWN
+                if self._is_guessed:
+                    wanted = list(self._wanted)
+                    self._forget()
+                    self._compute(wanted)
+        return found
 
     def _made_of(self, values: list[int]) -> list[int]:
         """The units that are not known yet of which values are made."""
@@ -1002,7 +1036,7 @@ class Words:
         parts = self._movements.arrivals(instr, at)
         asked = self._asked(value)
         if parts is None or len(parts) not in (1, 2, 4):
-            self.is_guessed = True
+            self._is_guessed = True
             self._set(value, self._unseen, dict.fromkeys([c.number for c in asked], self._unseen))
             return
         count = len(parts)
@@ -1383,7 +1417,7 @@ class Words:
         """What makes the rows or columns of a factor in shared memory."""
         factor = self._marks.in_memory(instr, side)
         if factor is None:
-            self.is_guessed = True
+            self._is_guessed = True
             unknown = Line.of_memory()
             unknown.free = False, form is None or self._is_stored_finite()
             return lambda target: unknown
