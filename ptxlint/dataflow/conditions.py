@@ -95,6 +95,7 @@ class Conditions:
         self._moved: dict[tuple[int, LaneMap], Condition] = {}
         self._possible: dict[tuple[int, int, int], bool] = {}
         self._families: dict[int, object] = {}
+        self._bounds: dict[int, object] = {}
         self._earlier: dict[tuple[int, int], Condition] = {}
         self._varying: dict[tuple[int, int], bool] = {}
         self._replacements: dict[tuple[Polynomial, int, int | None, int], Polynomial | None] = {}
@@ -311,6 +312,32 @@ class Conditions:
             if not at:
                 return
             at = at - 1 & bits
+
+    def least(self, condition: Condition, lanes: int) -> Condition | None:
+        """What holds wherever a condition does in all of the threads that differ in these bits;
+        None if that is not known."""
+        rest, to = condition.rest, condition.map
+        if rest is None or to is None or condition.store >= 0:
+            return None
+        basis = list(to.basis)
+        constant = to.constant
+        for place, entry in enumerate(to.basis):
+            if entry and lanes >> place & 1:
+                if any(entry & other for at, other in enumerate(to.basis) if at != place):
+                    return None
+                basis[place] = 0
+                constant = min(constant, constant ^ entry)
+        fixed = to.fixed & ~lanes
+        return self.moved(condition, LaneMap(constant, tuple(basis), fixed, to.at & fixed))
+
+    def bound(self, condition: Condition) -> object:
+        """What conditions about one bound have in common, however their elements are counted."""
+        found = self._bounds.get(condition.number)
+        if found is None:
+            rest = condition.rest
+            terms = None if rest is None else frozenset((m, c) for m, c in rest.terms.items() if m)
+            found = self._bounds[condition.number] = terms, condition.rounds, condition.store
+        return found
 
     @staticmethod
     def may_hold(condition: Condition) -> bool:

@@ -147,6 +147,7 @@ class Marks:
         """It changes with the marks of what comes through shared memory."""
         self._seen: dict[tuple[int, int], int] = {}
         self._common: dict[int, int] = {}
+        self._apart: dict[tuple[int, tuple[int, ...]], int] = {}
         self._crowded: set[int] = set()
         """Values with more marks than are told apart."""
         self._at_loads: dict[int, int] = {}
@@ -302,6 +303,9 @@ class Marks:
         has changed since it was last looked at, so that straight code is looked at once.
         """
         agenda = self._agenda
+        for reduction in self._reductions.all:
+            if not reduction.partial and not reduction.warps:
+                self._watch_leaves(reduction)
         for value in self._at_loads:
             agenda.add_definition(value)
         if self._at_copies:
@@ -501,11 +505,12 @@ class Marks:
         if opcode in _ENDS:
             return
         data = [v for v in ssa.use_values[instr.index] if self._get(v) is not NONE]
-        if data:
+        member = self._reductions.members.get(instr.index)
+        # What goes into a result counts even if no step on the way there has marks.
+        if data or (member is not None and instr is self._reductions.all[member].at):
             if opcode in ("shfl", "redux"):
                 self._exchange(instr, defs[0])
             else:
-                member = self._reductions.members.get(instr.index)
                 for at, value in enumerate(defs):
                     if self._has_hopped(value):
                         continue
@@ -747,7 +752,6 @@ class Marks:
         if reduction.partial:
             return marks
         if self._ssa.resolve(value) == reduction.result and not reduction.warps:
-            self._watch_leaves(reduction, instr)
             shared = self.shared_by_all(reduction)
             left = self._left_apart(reduction, instr, shared)
             return marks[0] & shared | left, marks[1] & shared | left
@@ -769,11 +773,8 @@ class Marks:
             out.append(kept)
         return out[0], out[1]
 
-    def _watch_leaves(self, reduction: Reduction, instr: Instr) -> None:
+    def _watch_leaves(self, reduction: Reduction) -> None:
         """Have the result of a reduction looked at again when the marks of a leaf change."""
-        if reduction.result in self._followed_values:
-            return
-        self._followed_values.add(reduction.result)
         values = []
         for leaf in reduction.leaves:
             if leaf.init:
@@ -781,7 +782,7 @@ class Marks:
             values.append(leaf.node.value)
             if leaf.product is not None:
                 values += self._ssa.use_values[leaf.product.index]
-        self._agenda.watch(values, instr.index)
+        self._agenda.watch(values, reduction.at.index)
 
     def _conditions_of_all(self, instr: Instr) -> int:
         """The numbers of the conditions that all have which are marked and combined, as bits.
@@ -804,21 +805,66 @@ class Marks:
     def _left_apart(self, reduction: Reduction, instr: Instr, shared: int) -> int:
         """Marks for conditions on an axis of which only a part is combined: all of the part may be
         padding, so that its result is as well."""
-        found = 0
-        for leaf in reduction.leaves:
-            if not leaf.init:
-                found |= self.of_leaf(leaf)
-        out = 0
-        for mark in self.each(found & ~shared):
-            if mark.condition.bits & ~reduction.lanes:
-                lost = mark.condition
-                if not lost.lost:
-                    lost = self._conditions.lost(_IN_PART)
-                out |= 1 << self.number(lost, mark.load)
-        if out and not self._is_settled:
+        taken = [leaf for leaf in reduction.leaves if not leaf.init]
+        leaves = [self.of_leaf(leaf) & ~shared for leaf in taken]
+        key = id(reduction), tuple(leaves)
+        known = self._apart.get(key)
+        if known is None:
+            known = self._apart[key] = self._find_apart(reduction, taken, leaves)
+        if known and not self._is_settled:
             self._deferred.add(instr.index)
             return 0
+        return known
+
+    def _find_apart(self, reduction: Reduction, taken: list[Leaf], leaves: list[int]) -> int:
+        out = found = 0
+        for bits in leaves:
+            found |= bits
+        groups: dict[tuple[int, object], None] = {}
+        for mark in self.each(found):
+            condition = mark.condition
+            if not condition.bits & ~reduction.lanes:
+                continue
+            if condition.lost:
+                out |= 1 << self.number(*mark)
+            elif self._conditions.may_hold(condition):
+                groups.setdefault((mark.load, self._conditions.bound(condition)))
+        for load, bound in groups:
+            whole: list[Condition] | None = None
+            if not any(leaf.handed for leaf in taken):
+                parts = list(zip(leaves, [leaf.lanes for leaf in taken], strict=True))
+                whole = self._all_of_part(parts, reduction.loops, load, bound)
+            if whole is None:
+                whole = [self._conditions.lost(_IN_PART)]
+            for condition in whole:
+                out |= 1 << self.number(condition, load)
         return out
+
+    def _all_of_part(
+        self, parts: list[tuple[int, int]], loops: tuple[int, ...], load: int, bound: object
+    ) -> list[Condition] | None:
+        """Conditions one of which holds where all that is combined lies beyond a bound; None if
+        they are not known.
+
+        All of it does only where each leaf does, over all of its lanes, so that any one will do.
+        `parts` are the marks of leaves and the lanes over which they are combined.
+        """
+        conditions = self._conditions
+        best: list[Condition] | None = None
+        for bits, lanes in parts:
+            whole: list[Condition] = []
+            for mark in self.each(bits):
+                condition = mark.condition
+                if mark.load != load or conditions.bound(condition) != bound:
+                    continue
+                least = conditions.least(condition, lanes)
+                if least is None or conditions.varies_in_any(condition, loops):
+                    return None
+                if conditions.may_hold(least) and least not in whole:
+                    whole.append(least)
+            if best is None or len(whole) < len(best):
+                best = whole
+        return best
 
     def shared_by_all(self, reduction: Reduction) -> int:
         """The marks whose condition is the same for all that a reduction combines."""

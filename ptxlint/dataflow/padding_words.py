@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from heapq import heapify, heappop, heappush
 from typing import Final, NamedTuple
 
+from ptxlint.dataflow import floats
 from ptxlint.dataflow.conditions import (
     ANY_INDEX,
     Condition,
@@ -24,7 +25,7 @@ from ptxlint.dataflow.conditions import (
 )
 from ptxlint.dataflow.exchanges import moved_lanes
 from ptxlint.dataflow.factor_lines import Line, Place, added, meet
-from ptxlint.dataflow.floats import BF16, BYTES, F16, F32, F64, Format
+from ptxlint.dataflow.floats import BF16, BYTES, F16, F32, F64, FORMATS, AbstractFloat, Format
 from ptxlint.dataflow.fragments import Element, Fragments, elements_of
 from ptxlint.dataflow.guards import ALWAYS, Conjunct, Conjunction, Guards, implies
 from ptxlint.dataflow.joins import Joins
@@ -42,8 +43,10 @@ from ptxlint.dataflow.padding_values import (
     Evaluator,
     Found,
     Hypothesis,
+    Number,
     Unknown,
     Word,
+    as_float,
     halves,
     is_finite_word,
     join,
@@ -51,7 +54,7 @@ from ptxlint.dataflow.padding_values import (
     widened_word,
 )
 from ptxlint.dataflow.polynomial import Polynomial
-from ptxlint.dataflow.reductions import WHOLE, Node, Reductions
+from ptxlint.dataflow.reductions import WHOLE, Leaf, Node, Reduction, Reductions, narrow_type
 from ptxlint.dataflow.register_words import extended, loaded_bits, packed, whole_of
 from ptxlint.dataflow.ssa_values import INSERT, MERGE, PHI, RESULT, Ssa
 from ptxlint.dataflow.standing import Standing
@@ -83,6 +86,8 @@ _CHOOSE: Final = 4
 """It is one of two others as the third says, or either."""
 _ENTER: Final = 5
 """It is that of an arm of a join that is open."""
+_FOLD: Final = 6
+"""It is what a reduction makes of all others."""
 
 
 _NO_MEMO: Final[dict[tuple[int, ...], Word]] = {}
@@ -104,6 +109,16 @@ class _Node:
         """Results by the identities of the words that they are made of."""
         self.block = -1
         """That of the join which is entered."""
+
+
+class _Fold(_Node):
+    """How the result of a reduction is made where all that goes into it is padding."""
+
+    __slots__ = ("reduction",)
+
+    def __init__(self, reduction: Reduction, cells: list[Cell], condition: Condition) -> None:
+        super().__init__(_FOLD, cells, condition)
+        self.reduction = reduction
 
 
 class _Program:
@@ -356,11 +371,16 @@ class Words:
         defs = ssa.def_values[instr.index]
         opcode = instr.opcode
         inputs = []
+        member = self._reductions.members.get(instr.index)
+        reduction = None if member is None else self._reductions.all[member]
+        if reduction is not None and instr is reduction.at:
+            behind = [v for leaf in reduction.leaves for v in self._behind_leaf(leaf)]
+            inputs += [resolve(v) for v in behind if v is not None]
         if opcode == "ldmatrix" or (opcode == "ld" and instr.shape.space == "shared"):
             for at in range(len(defs)):
                 inputs += self._stored(instr, at)
         elif opcode not in _BROUGHT and not instr.shape.row.is_call:
-            inputs = [resolve(v) for v in ssa.use_values[instr.index] if self._is_read(v)]
+            inputs += [resolve(v) for v in ssa.use_values[instr.index] if self._is_read(v)]
             if opcode in HOPPING:
                 hops = self._movements.hops
                 inputs += [resolve(h.value) for v in defs for h in hops(ssa.written(v))]
@@ -526,8 +546,10 @@ class Words:
             )
         return self._implications[key]
 
-    def _is_implied(self, condition: Condition, other: Condition) -> bool:
-        if other.map is None or not other.bits or other.bits & ~condition.bits:
+    def _is_implied(self, condition: Condition, other: Condition, lanes: int = 0) -> bool:
+        """True if another condition holds wherever one does, and tells apart no more threads than
+        that one, or than those that differ in some lanes."""
+        if other.map is None or not other.bits or other.bits & ~(condition.bits | lanes):
             return False
         if other.fixed & ~condition.fixed or other.at != condition.at & other.fixed:
             return False
@@ -797,7 +819,10 @@ class Words:
         under: dict[int, Word | None] = {}
         self._steps.left -= len(program.under)
         for node in program.under:
-            found = self._computed(instr, value, node)
+            if isinstance(node, _Fold):
+                found = self._folded(node, free)
+            else:
+                found = self._computed(instr, value, node)
             if found is not None and node.settles:
                 found = table.statistic(found)
             under[node.number] = found
@@ -851,11 +876,74 @@ class Words:
         dependence = self._dependences.of(value)
         program.settles = not dependence or self._is_combined(value)
         program.free = self._node(instr, value, None)
-        for condition in self._asked(value):
-            node = self._node(instr, value, condition)
+        asked = self._asked(value)
+        reduction = self._result_of(instr, value) if asked else None
+        for condition in asked:
+            if reduction is None or self._marks.is_shared_by_all(reduction, condition):
+                node = self._node(instr, value, condition)
+            else:
+                node = _Fold(reduction, self._leaf_cells(reduction, condition), condition)
             node.settles = not dependence & (condition.bits or ANY_INDEX)
             program.under.append(node)
         return program
+
+    def _result_of(self, instr: Instr, value: int) -> Reduction | None:
+        """The reduction of floats within threads and warps of which a value is the result."""
+        member = self._reductions.members.get(instr.index)
+        reduction = None if member is None else self._reductions.all[member]
+        if reduction is None or reduction.partial or reduction.warps:
+            return None
+        if reduction.type not in FORMATS or reduction.operator not in ("add", "max", "min"):
+            return None
+        return reduction if self._ssa.resolve(value) == reduction.result else None
+
+    def _leaf_cells(self, reduction: Reduction, condition: Condition) -> list[Cell]:
+        """Where the words are of all that goes into a reduction: of a product both factors."""
+        return [
+            self._leaf_cell(value, condition, leaf.lanes)
+            for leaf in reduction.leaves
+            for value in self._behind_leaf(leaf)
+        ]
+
+    def _leaf_cell(self, value: int | None, condition: Condition, lanes: int) -> Cell:
+        """Where the word of a leaf is if a condition holds in all lanes of the reduction."""
+        if value is None:
+            return self._constant(UNKNOWN)
+        own = next((c for c in self._asked(value) if self._is_implied(condition, c, lanes)), None)
+        return self._cell(value, condition) if own is None else self._under[value][own.number]
+
+    def _behind_leaf(self, leaf: Leaf) -> list[int | None]:
+        """The value of a leaf, or the factors of what an `fma` adds."""
+        if leaf.product is None:
+            return [self._ssa.resolve(leaf.node.value)]
+        return [self._reductions.read(leaf.product, o) for o in leaf.product.operands[1:3]]
+
+    def _folded(self, node: _Fold, free: Word | None) -> Word | None:
+        """What a reduction makes of elements that all are padding: 0 of zeros, or a maximum of
+        them; what it freely gives if they are something else."""
+        reduction = node.reduction
+        form = FORMATS[reduction.type]
+        cells = iter(node.cells)
+        total: AbstractFloat | None = None
+        for leaf in reduction.leaves:
+            numbers: list[AbstractFloat] = []
+            narrow = leaf.narrow if leaf.product is None else narrow_type(leaf.product)
+            for _ in range(1 if leaf.product is None else 2):
+                word = next(cells)[0]
+                if word is None:
+                    return None
+                if leaf.node.part != WHOLE:
+                    word = halves(word, form.bits * 2)[leaf.node.part]
+                numbers.append(as_float(word, FORMATS.get(narrow, form)))
+            number = numbers[0]
+            if len(numbers) > 1:
+                number = floats.multiply(number, numbers[1], floats.Mode(form))
+            if leaf.absolute:
+                number = floats.absolute(number)
+            if reduction.operator == "add" and not number.is_zero:
+                return free
+            total = number if total is None else floats.join(total, number)
+        return free if total is None else self._table.of(Number(form, total))
 
     @staticmethod
     def _is_loading(instr: Instr) -> bool:
