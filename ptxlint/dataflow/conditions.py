@@ -400,12 +400,31 @@ class Conditions:
     ) -> Condition | None:
         rest, to = condition.rest, condition.map
         if rest is None or to is None:
-            return None if self.varies(condition, header) else condition
+            if not self.varies(condition, header):
+                return condition
+            return self._later_of_all(condition, header, rounds)
         moved = self._replaced(rest, header, rounds, 0)
         known = tuple((h, n - rounds if h == header else n) for h, n in condition.rounds)
         if moved is None or any(n < 0 for _, n in known):
             return None
         return self._with(moved, to, steps, condition.store, condition.origin, known)
+
+    def _later_of_all(self, condition: Condition, header: int, rounds: int) -> Condition | None:
+        """The same of a condition that no thread has a part in, and that is no bound."""
+        conjunct = condition.conjunct
+        if conjunct is None or conjunct.polynomial is not None or condition.bits:
+            return None
+        if conjunct.key[0] not in ("unequal", "unsigned") or condition.rounds:
+            return None
+        parts: list[object] = []
+        for part in conjunct.key:
+            moved = part
+            if isinstance(part, Polynomial):
+                moved = self._replaced(part, header, rounds, 0)
+                if moved is None:
+                    return None
+            parts.append(moved)
+        return self.of(Conjunct(None, tuple(parts)), 0)
 
     def _replaced(
         self, rest: Polynomial, header: int, by: int | None, constant: int
