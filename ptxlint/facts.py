@@ -223,7 +223,7 @@ class Facts:
             release = getattr(result, "release", None)
             if release is not None:
                 release()
-            elif hasattr(result, "__dict__"):
+            if hasattr(result, "__dict__"):
                 vars(result).clear()
 
     def max_threads(self) -> int | None:

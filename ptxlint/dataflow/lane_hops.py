@@ -633,21 +633,6 @@ class LaneHops:
         return (low, high) if last is None else (low, rest.range()[1] + last)
 
 
-class _Way(NamedTuple):
-    """Where a value is looked for: in the thread `start`, xored with the images of the bits of a
-    reading thread. `bits` is how many the reading register has. Of a part it is `size` bits of the
-    value from `low` on; `size` is 0 for a whole register."""
-
-    value: int
-    reading: _Reading
-    start: int
-    images: tuple[int, ...]
-    bits: int
-    shift: Shift | None = None
-    low: int = 0
-    size: int = 0
-
-
 class _Reading:
     """Threads: `at`, xored with any of the directions."""
 
@@ -681,6 +666,21 @@ class _Reading:
         """The map of these threads that takes `at` to `image`, by fixing single bits."""
         moves = [(d, span_value(images, d)) for d in self.directions]
         return aligned_pieces(self.at, moves, image, len(images))
+
+
+class _Way(NamedTuple):
+    """Where a value is looked for: in the thread `start`, xored with the images of the bits of a
+    reading thread. `bits` is how many the reading register has. Of a part it is `size` bits of the
+    value from `low` on; `size` is 0 for a whole register."""
+
+    value: int
+    reading: _Reading
+    start: int
+    images: tuple[int, ...]
+    bits: int
+    shift: Shift | None = None
+    low: int = 0
+    size: int = 0
 
 
 def _split_by(way: _Way, condition: Condition) -> Iterator[tuple[bool, _Reading]]:

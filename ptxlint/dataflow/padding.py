@@ -215,9 +215,8 @@ class Padding:
         return self._has_words and self.words.shared_is_finite
 
     def release(self) -> None:
-        """Take everything apart that refers to itself."""
+        """Take apart what refers to itself."""
         self._drop_evaluators()
-        vars(self).clear()
 
     def _drop_evaluators(self) -> None:
         for evaluator in self._evaluators.values():

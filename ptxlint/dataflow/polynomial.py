@@ -344,7 +344,7 @@ class _Depends(dict[Monomial, int]):
 class AtomTable:
     """The atoms of one function."""
 
-    __slots__ = ("_known", "_zero", "atoms", "depends", "derived", "gaps", "largest", "tops")
+    __slots__ = ("_constants", "_known", "atoms", "depends", "derived", "gaps", "largest", "tops")
 
     def __init__(self) -> None:
         self.atoms: list[Atom] = []
@@ -359,7 +359,7 @@ class AtomTable:
         self.largest = 0
         """The most atoms that one of them is made of."""
         self._known: dict[tuple[Any, ...], Atom] = {}
-        self._zero = Polynomial(self, {})
+        self._constants: dict[int, Polynomial] = {}
 
     def atom(
         self,
@@ -392,7 +392,7 @@ class AtomTable:
             found.clear()
         self.derived.clear()
         self.depends.clear()
-        del self._zero
+        self._constants.clear()
 
     def _inside(self, data: tuple[Any, ...]) -> list[int]:
         """The atoms within polynomials, at any depth, ascending."""
@@ -407,7 +407,11 @@ class AtomTable:
 
     def constant(self, value: int) -> Polynomial:
         """A constant polynomial."""
-        return Polynomial(self, {(): value}) if value else self._zero
+        found = self._constants.get(value)
+        if found is None:
+            found = Polynomial(self, {(): value} if value else {})
+            self._constants[value] = found
+        return found
 
     def plain(self, atom: Atom | int) -> Polynomial:
         """The polynomial that is just this atom."""
@@ -416,7 +420,7 @@ class AtomTable:
 
     def sum(self, terms: Iterable[tuple[int, Atom]]) -> Polynomial:
         """A sum of coefficients times atoms."""
-        total = self._zero
+        total = self.constant(0)
         for coefficient, atom in terms:
             total += self.plain(atom) * coefficient
         return total

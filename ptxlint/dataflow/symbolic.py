@@ -90,7 +90,6 @@ class Symbolic:
     def release(self) -> None:
         """Take polynomials and their table apart, which refer to each other."""
         self.table.release()
-        vars(self).clear()
 
     @property
     def exhausted(self) -> bool:

@@ -132,10 +132,11 @@ class _Verifier:
         for variable in function.returns:
             inner.setdefault(variable.name, set()).add("result")
         for name, found in inner.items():
-            if len(found) == 1 and spaces.get(name) in (None, *found):
-                spaces[name] = found.pop()
-            else:
+            space = found.pop()
+            if found or spaces.get(name, space) != space:
                 spaces.pop(name, None)
+            else:
+                spaces[name] = space
         return spaces
 
     # Reports ----------------------------------------------------------------------------------

@@ -127,7 +127,7 @@ class ModuleBuilder:
         self._locs: dict[tuple[int, int, int], Loc] = {}
         self.offset = 0
         """Where the statement starts that is being taken in."""
-        self._asm = _inline_asm_bounds(source.text)
+        self._asm_bounds = _inline_asm_bounds(source.text)
         self._functions: dict[str, Function] = {}
         self._waiting_label: Label | None = None
 
@@ -339,14 +339,14 @@ class ModuleBuilder:
             self.module.items.append(loc)
             return
         self.function.items.append(loc)
-        if self._asm and self._in_inline_asm(offset):
+        if self._asm_bounds and self._in_inline_asm(offset):
             loc.in_asm = True
         else:
             self._loc = loc
             self._locs[file, line, column] = loc
 
     def _in_inline_asm(self, offset: int) -> bool:
-        return bisect_right(self._asm, offset) % 2 == 1
+        return bisect_right(self._asm_bounds, offset) % 2 == 1
 
     def _integer(self, slot: str, statement: Statement) -> int:
         """The value of a number that must be an integer; 0 if it is not."""
