@@ -636,7 +636,7 @@ def _find_excluded(condition: Condition, conjunct: Conjunct) -> bool:
     p, q = own.polynomial, conjunct.polynomial
     if condition.fixed or condition.rounds:
         p, q = _settled(condition, p), _settled(condition, q)
-    return _are_apart(p, q)
+    return q.range()[1] < 0 or _are_apart(p, q)
 
 
 def _are_apart(p: Polynomial, q: Polynomial) -> bool:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from ptxlint.dataflow.conditions import Condition, excludes
+from ptxlint.dataflow.guards import Conjunct
+from ptxlint.dataflow.polynomial import AtomTable
 from tests.dataflow.test_padding import statuses, tree
 
 PIECES = """
@@ -46,3 +49,13 @@ two registers, of which the first one always holds columns that there are."""
 def test_columns_that_two_registers_hold(bound: int, found: dict[str, int]) -> None:
     body = PIECES.format(bound=bound) + tree("add", "%r4", 10, (8, 4, 2, 1))
     assert dict(statuses(body)) == found
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "is_excluded"), [(-3, -1, True), (-1, -3, True), (-3, 0, False)]
+)
+def test_what_never_holds_is_excluded(own: int, other: int, is_excluded: bool) -> None:
+    # Of a piece in which all bits are fixed only numbers are left.
+    table = AtomTable()
+    condition = Condition(0, Conjunct(table.constant(own)), 1)
+    assert excludes(condition, Conjunct(table.constant(other))) == is_excluded
