@@ -33,7 +33,7 @@ class TensorInstruction(NamedTuple):
 
 def is_tensor_product(instr: Instr) -> bool:
     """True for `tcgen05.mma` in any form."""
-    return instr.opcode == "tcgen05" and instr.shape.modifiers[0] == "mma"
+    return instr.opcode == "tcgen05" and instr.shape.modifiers[:1] == ("mma",)
 
 
 def descriptor_register(instr: Instr) -> Register | None:
