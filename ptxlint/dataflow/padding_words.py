@@ -79,7 +79,9 @@ _COPY: Final = 0
 _COMPUTE: Final = 1
 """It is made of others."""
 _SELECT: Final = 2
-"""It is one of two others, all of which must be known; with a third, as that one says."""
+"""It is one of two others, which must be known."""
+_TEST: Final = 7
+"""It is a predicate, which guards may decide, or is made of others."""
 _JOIN: Final = 3
 """It is any of some others, as far as they are known."""
 _CHOOSE: Final = 4
@@ -90,23 +92,52 @@ _FOLD: Final = 6
 """It is what a reduction makes of all others."""
 
 
-_NO_MEMO: Final[dict[tuple[int, ...], Word]] = {}
+_Memo = dict[tuple[int, ...], Word]
+"""Results by the identities of the words that they are made of."""
+_Source = tuple[int, "Cell | None"]
+"""A value that is read, or where a constant is."""
+_NO_VALUE: Final = -1
+_NO_MEMO: Final[_Memo] = {}
+
+
+class _Recipe:
+    """How an instruction makes a value of others, freely and under all conditions."""
+
+    __slots__ = (
+        "asked", "by_statistic", "dependence", "divisor", "folds", "is_of_data", "kind", "memo",
+        "predicate", "settles", "sources", "value",
+    )  # fmt: skip
+
+    def __init__(self, value: int, dependence: int, asked: tuple[Condition, ...]) -> None:
+        self.value = value
+        self.dependence = dependence
+        """The bits of the thread index that the value depends on."""
+        self.asked = asked
+        self.kind = _COMPUTE
+        self.sources: list[_Source] = []
+        self.settles = False
+        """True if what it freely holds is the same for many lanes."""
+        self.is_of_data = False
+        """True for a predicate that is not of indices alone."""
+        self.predicate = _NO_VALUE
+        """What chooses between two operands."""
+        self.divisor = _NO_VALUE
+        self.folds: dict[int, _Fold] = {}
+        """By condition: what a reduction makes of padding alone."""
+        self.memo = self.by_statistic = _NO_MEMO
+        """What is known of results, and of quotients by what is the same for many lanes."""
 
 
 class _Node:
     """How one word is made: of the words in some cells, in one of the ways above."""
 
-    __slots__ = ("block", "cells", "condition", "kind", "memo", "number", "settles")
+    __slots__ = ("block", "cells", "condition", "kind", "number")
 
     def __init__(self, kind: int, cells: list[Cell], condition: Condition | None) -> None:
         self.kind = kind
         self.cells = cells
         self.condition = condition
         self.number = -1 if condition is None else condition.number
-        self.settles = False
-        """True if the word is the same for many lanes."""
-        self.memo = _NO_MEMO
-        """Results by the identities of the words that they are made of."""
         self.block = -1
         """That of the join which is entered."""
 
@@ -224,9 +255,10 @@ class Words:
         self._products: dict[int, _Product | None] = {}
         self._lines: dict[object, Line] = {}
         self._matrices: dict[tuple[int, int], tuple[int, int, list[int], _Stored]] = {}
-        self._programs: dict[int, _Program | None] = {}
+        self._programs: dict[int, _Program] = {}
+        self._recipes: dict[int, _Recipe | None] = {}
         self._constants: dict[object, Cell] = {}
-        self._memos: dict[object, dict[tuple[int, ...], Word]] = {}
+        self._memos: dict[object, tuple[_Memo, _Memo]] = {}
         for value in self._ssa.at_entry:
             self._free[value] = [UNKNOWN]
 
@@ -803,29 +835,37 @@ class Words:
 
     def _result(self, instr: Instr, at: int, value: int) -> None:
         """What an instruction writes to a register."""
-        if value in self._programs:
-            program = self._programs[value]
-        else:
-            program = self._programs[value] = self._planned(instr, value)
-        if program is None:
-            self._moved_in(instr, at, value)
-            return
-        free = self._computed(instr, value, program.free)
+        recipe = self._recipes.get(value)
+        if recipe is None:
+            if value in self._recipes:
+                self._moved_in(instr, at, value)
+                return
+            recipe = self._recipes[value] = self._planned(instr, value)
+            if recipe is None:
+                self._moved_in(instr, at, value)
+                return
+        free = self._computed(instr, recipe, None, self._free)
         if free is None:
             return
         table = self._table
-        if program.settles:
+        if recipe.settles:
             free = table.statistic(free)
         under: dict[int, Word | None] = {}
-        self._steps.left -= len(program.under)
-        for node in program.under:
-            if isinstance(node, _Fold):
-                found = self._folded(node, free)
+        asked = recipe.asked
+        self._steps.left -= len(asked)
+        for condition in asked:
+            number = condition.number
+            cells = self._cells.get(number)
+            if cells is None:
+                cells = self._cells[number] = {}
+            fold = recipe.folds.get(number) if recipe.folds else None
+            if fold is None:
+                found = self._computed(instr, recipe, condition, cells)
             else:
-                found = self._computed(instr, value, node)
-            if found is not None and node.settles:
+                found = self._folded(fold, free)
+            if found is not None and not recipe.dependence & (condition.bits or ANY_INDEX):
                 found = table.statistic(found)
-            under[node.number] = found
+            under[number] = found
         self._set(value, free, under)
 
     def _moved_in(self, instr: Instr, at: int, value: int) -> None:
@@ -838,33 +878,65 @@ class Words:
         else:
             self._hopped(value, self._movements.hops(value))
 
-    def _computed(self, instr: Instr, value: int, node: _Node) -> Word | None:
-        """What a value holds under a node's condition; None while an operand is not known."""
-        cells = node.cells
-        kind = node.kind
-        if kind == _COPY:
-            return cells[0][0]
-        if kind == _SELECT:
-            test = cells[2][0] if len(cells) == 3 else None
-            if isinstance(test, int):
-                return cells[0 if test else 1][0]
-            words = [cells[0][0], cells[1][0]]
-            return None if words[0] is None or words[1] is None else self._table.joined(words)
+    def _computed(
+        self, instr: Instr, recipe: _Recipe, condition: Condition | None, cells: dict[int, Cell]
+    ) -> Word | None:
+        """What a value holds under a condition; None while an operand is not known.
+
+        `cells` are those under the condition that were looked up already.
+        """
+        kind = recipe.kind
+        sources = recipe.sources
+        if kind != _COMPUTE:
+            if kind == _SELECT:
+                return self._selected(recipe, condition)
+            if kind == _TEST:
+                truth = self.decided(recipe.value, condition)
+                if truth is not None:
+                    return int(truth)
+                if not recipe.is_of_data:
+                    return UNKNOWN
+            else:
+                return self._source(sources[0], condition)[0]
         key = []
-        for cell in cells:
+        for read, constant in sources:
+            cell = cells.get(read)
+            if cell is None:
+                cell = constant if constant is not None else self._cell(read, condition)
             word = cell[0]
             if word is None:
                 return None
             key.append(id(word))
-        known = node.memo.get(tuple(key))
+        memo = recipe.memo
+        if recipe.divisor >= 0:
+            bits = ANY_INDEX if condition is None else condition.bits or ANY_INDEX
+            if not self._dependences.of(recipe.divisor) & bits:
+                # A statistic is taken not to be 0.
+                memo = recipe.by_statistic
+        together = tuple(key)
+        known = memo.get(together)
         if known is None:
-            found = self._transfer.result(instr, value, node.condition)
+            found = self._transfer.result(instr, recipe.value, condition)
             if found is None:
                 return None
-            known = node.memo[tuple(key)] = self._table.of(found)
+            known = memo[together] = self._table.of(found)
         return known
 
-    def _planned(self, instr: Instr, value: int) -> _Program | None:
+    def _source(self, source: _Source, condition: Condition | None) -> Cell:
+        read, constant = source
+        return self._cell(read, condition) if constant is None else constant
+
+    def _selected(self, recipe: _Recipe, condition: Condition | None) -> Word | None:
+        """One of two operands, as a predicate says."""
+        first, second = recipe.sources
+        if recipe.predicate >= 0:
+            truth = self.truth(recipe.predicate, condition)
+            if truth is not None:
+                return self._source(first if truth else second, condition)[0]
+        a, b = self._source(first, condition)[0], self._source(second, condition)[0]
+        return None if a is None or b is None else self._table.joined((a, b))
+
+    def _planned(self, instr: Instr, value: int) -> _Recipe | None:
         """How a result is computed; None if it comes from other threads."""
         ssa = self._ssa
         opcode = instr.opcode
@@ -872,20 +944,31 @@ class Words:
             return None
         if opcode in HOPPING and self._movements.hops(value):
             return None
-        program = _Program()
         dependence = self._dependences.of(value)
-        program.settles = not dependence or self._is_combined(value)
-        program.free = self._node(instr, value, None)
-        asked = self._asked(value)
-        reduction = self._result_of(instr, value) if asked else None
-        for condition in asked:
-            if reduction is None or self._marks.is_shared_by_all(reduction, condition):
-                node = self._node(instr, value, condition)
-            else:
-                node = _Fold(reduction, self._leaf_cells(reduction, condition), condition)
-            node.settles = not dependence & (condition.bits or ANY_INDEX)
-            program.under.append(node)
-        return program
+        recipe = _Recipe(value, dependence, self._asked(value))
+        recipe.settles = not dependence or self._is_combined(value)
+        reduction = self._result_of(instr, value) if recipe.asked else None
+        if reduction is not None:
+            for c in recipe.asked:
+                if not self._marks.is_shared_by_all(reduction, c):
+                    fold = _Fold(reduction, self._leaf_cells(reduction, c), c)
+                    recipe.folds[c.number] = fold
+        operands = instr.operands
+        if opcode == "shfl":
+            recipe.kind = _COPY
+            recipe.sources = [self._operand(instr, operands[1])]
+        elif opcode in ("ld", "ldu", "redux", "atom", "call") or instr.shape.row.is_call:
+            recipe.kind = _COPY
+            recipe.sources = [(_NO_VALUE, self._constant(self._brought(instr, value)))]
+        elif opcode == "selp":
+            recipe.kind = _SELECT
+            recipe.sources = [self._operand(instr, o) for o in operands[1:3]]
+            register = operands[3]
+            if isinstance(register, Register):
+                recipe.predicate = self._guards.symbolic.value_read(instr, register)
+        else:
+            self._plan_arithmetic(instr, recipe)
+        return recipe
 
     def _result_of(self, instr: Instr, value: int) -> Reduction | None:
         """The reduction of floats within threads and warps of which a value is the result."""
@@ -945,6 +1028,25 @@ class Words:
             total = number if total is None else floats.join(total, number)
         return free if total is None else self._table.of(Number(form, total))
 
+    def _plan_arithmetic(self, instr: Instr, recipe: _Recipe) -> None:
+        """Operands, and results known by their words, of what gives the same for the same words."""
+        if self._ssa.register[recipe.value].type == "pred":
+            recipe.kind = _TEST
+            recipe.is_of_data = self.is_of_data(recipe.value)
+        operands = instr.operands
+        elements = [e for operand in operands[1:] for e in elements_of(operand)]
+        recipe.sources = sources = [self._operand(instr, e) for e in elements]
+        same = len(sources) > 1 and sources[0][0] == sources[1][0] != _NO_VALUE
+        held = [e for o in operands for e in elements_of(o) if isinstance(e, Register)]
+        types = tuple([register.type for register in held])
+        key = instr.shape, self._ssa.result[recipe.value], len(operands), types, same
+        known = self._memos.get(key)
+        if known is None:
+            known = self._memos[key] = {}, {}
+        recipe.memo, recipe.by_statistic = known
+        if instr.opcode in ("div", "rcp"):
+            recipe.divisor = sources[-1][0]
+
     @staticmethod
     def _is_loading(instr: Instr) -> bool:
         """True for a load from shared memory."""
@@ -956,78 +1058,14 @@ class Words:
         """True for what lanes make together, where it is known which lanes those are."""
         return self._conditions.width is not None and self._reductions.step(value) is not None
 
-    def _node(self, instr: Instr, value: int, condition: Condition | None) -> _Node:
-        """How a value is computed under a condition."""
-        opcode = instr.opcode
-        is_test = self._ssa.register[value].type == "pred"
-        if opcode == "shfl":
-            return _Node(_COPY, [self._operand(instr, instr.operands[1], condition)], condition)
-        if opcode in ("ld", "ldu", "redux", "atom", "call") or instr.shape.row.is_call:
-            return _Node(_COPY, [self._constant(self._brought(instr, value))], condition)
-        if is_test:
-            truth = self.decided(value, condition)
-            if truth is not None:
-                return _Node(_COPY, [self._constant(int(truth))], condition)
-            if not self.is_of_data(value):
-                return _Node(_COPY, [self._constant(UNKNOWN)], condition)
-        elif opcode == "selp":
-            return self._selected(instr, condition)
-        node = _Node(
-            _COMPUTE,
-            [
-                self._operand(instr, element, condition)
-                for operand in instr.operands[1:]
-                for element in elements_of(operand)
-            ],
-            condition,
-        )
-        node.memo = self._memo(instr, value, condition)
-        return node
-
-    def _selected(self, instr: Instr, condition: Condition | None) -> _Node:
-        """One of two operands, as a predicate says."""
-        first, second = [self._operand(instr, o, condition) for o in instr.operands[1:3]]
-        register = instr.operands[3]
-        if not isinstance(register, Register):
-            return _Node(_SELECT, [first, second], condition)
-        predicate = self._guards.symbolic.value_read(instr, register)
-        truth = self.decided(predicate, condition)
-        if truth is not None:
-            return _Node(_COPY, [first if truth else second], condition)
-        if not self.is_of_data(predicate):
-            return _Node(_SELECT, [first, second], condition)
-        test = self._cell(self._ssa.resolve(predicate), condition)
-        return _Node(_SELECT, [first, second, test], condition)
-
-    def _operand(self, instr: Instr, operand: Operand, condition: Condition | None) -> Cell:
-        """Where the word of an operand is."""
+    def _operand(self, instr: Instr, operand: Operand) -> _Source:
+        """The value of an operand, or the cell of a constant."""
         read = self._reductions.read(instr, operand)
         if read is not None:
-            return self._cell(read, condition)
+            return read, None
         is_only_written = isinstance(operand, Register)
-        return self._constant(
-            UNKNOWN if is_only_written else self._transfer.constant(instr, operand)
-        )
-
-    def _memo(
-        self, instr: Instr, value: int, condition: Condition | None
-    ) -> dict[tuple[int, ...], Word]:
-        """What is known of operations that give the same for the same words."""
-        operands = instr.operands
-        read = [self._reductions.read(instr, o) for o in operands[1:3]]
-        same = len(read) > 1 and read[0] is not None and read[0] == read[1]
-        finite = False
-        if instr.opcode in ("div", "rcp"):
-            # A statistic is taken not to be 0.
-            divisor = self._reductions.read(instr, operands[-1])
-            bits = ANY_INDEX if condition is None else condition.bits or ANY_INDEX
-            finite = divisor is not None and not self._dependences.of(divisor) & bits
-        types = tuple([e.type for o in operands for e in elements_of(o) if isinstance(e, Register)])
-        key = instr.shape, self._ssa.result[value], len(operands), types, same, finite
-        found = self._memos.get(key)
-        if found is None:
-            found = self._memos[key] = {}
-        return found
+        word = UNKNOWN if is_only_written else self._transfer.constant(instr, operand)
+        return _NO_VALUE, self._constant(word)
 
     def _brought(self, instr: Instr, value: int) -> Word:
         """What comes from memory or from other lanes."""
