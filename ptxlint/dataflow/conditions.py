@@ -641,10 +641,20 @@ def _find_excluded(condition: Condition, conjunct: Conjunct) -> bool:
 
 def _are_apart(p: Polynomial, q: Polynomial) -> bool:
     """True if p is negative nowhere that q is not: see `excludes`."""
-    own_scale, scale = _scales(p, q)
+    known = p.table.scaled
+    key = p.body, q.body
+    found = known.get(key)
+    if found is None:
+        own_scale, scale = _scales(p, q)
+        greatest = 0
+        if own_scale > 0 and scale > 0:
+            greatest = (q * own_scale - p * scale).range()[1]
+            greatest -= q.constant * own_scale - p.constant * scale
+        found = known[key] = own_scale, scale, greatest
+    own_scale, scale, greatest = found
     if own_scale <= 0 or scale <= 0:
         return False
-    return (q * own_scale - p * scale).range()[1] < scale
+    return greatest + q.constant * own_scale - p.constant * scale < scale
 
 
 def negative_beyond(condition: Condition, bound: Polynomial) -> Polynomial | None:

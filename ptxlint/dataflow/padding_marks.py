@@ -1023,11 +1023,16 @@ class Marks:
         self, together: Together, route: Route, bits: int
     ) -> Iterator[tuple[Condition, tuple[int, ...]]]:
         """The conditions of what comes one way, each with the numbers of what becomes of it."""
-        became = self._became.get(together, {})
+        became = self.became(together)
         for mark in self.each(bits):
             there = self._movements.through(route, mark.condition)
             if there is not None and mark.load in became:
                 yield mark.condition, became[mark.load].get(there.number, ())
+
+    def became(self, together: Together) -> dict[int, dict[int, tuple[int, ...]]]:
+        """By load and condition, of what comes by some routes: the numbers of what becomes of
+        it."""
+        return self._became.get(together, {})
 
     def _lost(self, reason: str, bits: int) -> int:
         """Marks of the loads that a set of marks is of, of which no more than this is known."""

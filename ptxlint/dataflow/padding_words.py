@@ -219,6 +219,9 @@ class Words:
         )
         self._table = WordTable()
         self._truths: dict[tuple[int, int], bool | None] = {}
+        self._needed: dict[int, list[Conjunction | None]] = {}
+        """By predicate: what is known where it holds, and where it does not."""
+        self._opposites: dict[int, Conjunct] = {}
         self._beyond: dict[tuple[int, int], list[Polynomial]] = {}
         self._implications: dict[tuple[int, int], int | None] = {}
         self._coverings: dict[tuple[int, int], tuple[int, ...]] = {}
@@ -251,7 +254,6 @@ class Words:
         self._has_given_up = False
         self._counts: dict[int, int] = {}
         self._now = 0
-        self._loaded: dict[object, tuple[Word | None, dict[int, Word | None]]] = {}
         self._products: dict[int, _Product | None] = {}
         self._lines: dict[object, Line] = {}
         self._matrices: dict[tuple[int, int], tuple[int, int, list[int], _Stored]] = {}
@@ -1096,19 +1098,35 @@ class Words:
         return self._truths[key]
 
     def _decide(self, predicate: int, condition: Condition | None) -> bool | None:
-        needed = [self._guards.of_predicate(predicate, truth) for truth in (True, False)]
-        for truth, conjuncts in zip((True, False), needed, strict=True):
-            if conjuncts is None:
-                return not truth
-            if condition is not None and any(self._is_false(c, condition) for c in conjuncts):
-                return not truth
+        needed = self._needed.get(predicate)
+        if needed is None:
+            needed = [self._guards.of_predicate(predicate, truth) for truth in (True, False)]
+            self._needed[predicate] = needed
+        if_true, if_false = needed
+        if if_true is None:
+            return False
+        if condition is None:
+            return True if if_false is None or not if_true else None if if_false else False
+        if self._is_any_false(if_true, condition):
+            return False
+        if if_false is None:
+            return True
+        if self._is_any_false(if_false, condition):
+            return True
         known = ALWAYS
-        if condition is not None and condition.conjunct is not None and not condition.fixed:
-            known = frozenset({negation(condition.conjunct)})
-        for truth, conjuncts in zip((True, False), needed, strict=True):
-            if conjuncts is not None and all(implies(known, c) for c in conjuncts):
+        if condition.conjunct is not None and not condition.fixed:
+            opposite = self._opposites.get(condition.number)
+            if opposite is None:
+                opposite = self._opposites[condition.number] = negation(condition.conjunct)
+            known = frozenset((opposite,))
+        for truth, conjuncts in ((True, if_true), (False, if_false)):
+            if not conjuncts or (known and all(implies(known, c) for c in conjuncts)):
                 return truth
-        return None if condition is None else self._decide_beyond(predicate, needed, condition)
+        return self._decide_beyond(predicate, needed, condition)
+
+    def _is_any_false(self, conjuncts: Conjunction, condition: Condition) -> bool:
+        """True if one of some conjuncts does not hold where a condition does."""
+        return any(self._is_false(c, condition) for c in conjuncts)
 
     def _decide_beyond(
         self, predicate: int, needed: list[Conjunction | None], condition: Condition
@@ -1226,36 +1244,44 @@ class Words:
         asked: tuple[Condition, ...],
     ) -> tuple[Word | None, dict[int, Word | None]]:
         """The free word of a loaded part, and its words under conditions."""
-        ways: dict[object, Arrival] = {}
-        for arrival in arrivals:
-            ways.setdefault(self._state(arrival), arrival)
-        key = tuple(ways), tuple([c.number for c in asked])
-        held = self._loaded.get(key)
-        if held is not None:
-            return held
-        distinct = list(ways.values())
-        free = self._table.joined([self._started(a.way, None) for a in distinct])
-        brought: dict[int, tuple[list[Word | None], set[int]]] = {}
-        for place, (way, by_half) in enumerate(distinct):
-            for half, bits in enumerate(by_half):
-                for condition, final in self._marks.put_through(together[half], way.route, bits):
-                    for number in final:
-                        words, places = brought.setdefault(number, ([], set()))
-                        words.append(self._started(way, condition))
-                        places.add(place)
+        marks, through = self._marks, self._movements.through
+        free = self._table.joined([self._started(a.way, None) for a in arrivals])
         under: dict[int, Word | None] = {}
+        if not asked:
+            return free, under
+        wanted = {condition.number for condition in asked}
+        became = [marks.became(routes) for routes in together]
+        brought: dict[int, dict[int, list[int]]] = {}
+        """By number and way: the conditions of what is stored that become that one."""
+        for place, (way, by_half) in enumerate(arrivals):
+            route = way.route
+            for half, bits in enumerate(by_half):
+                into = became[half]
+                for condition, load in marks.each(bits):
+                    there = through(route, condition)
+                    if there is None or load not in into:
+                        continue
+                    for number in into[load].get(there.number, ()):
+                        if number in wanted:
+                            ways = brought.setdefault(number, {})
+                            ways.setdefault(place, []).append(condition.number)
+        conditions = self._conditions.all
         for condition in asked:
             self._steps.left -= 1
-            found = brought.get(condition.number)
-            if found is None:
+            places = brought.get(condition.number)
+            if places is None:
                 continue
-            words, places = found
-            stores = {distinct[p].way.store.index for p in places}
-            for place, arrival in enumerate(distinct):
-                if place not in places and self._may_bring(arrival.way, condition, stores):
-                    words.append(self._started(arrival.way, self._own_of(arrival, condition)))
+            words = [
+                self._started(arrivals[place].way, conditions[number])
+                for place, numbers in places.items()
+                for number in dict.fromkeys(numbers)
+            ]
+            if len(places) < len(arrivals):
+                stores = {arrivals[p].way.store.index for p in places}
+                for place, arrival in enumerate(arrivals):
+                    if place not in places and self._may_bring(arrival.way, condition, stores):
+                        words.append(self._started(arrival.way, self._own_of(arrival, condition)))
             under[condition.number] = self._table.joined(words)
-        self._loaded[key] = free, under
         return free, under
 
     def _own_of(self, arrival: Arrival, condition: Condition) -> Condition | None:
@@ -1306,27 +1332,17 @@ class Words:
                 return False
         return True
 
-    def _state(self, arrival: Arrival) -> object:
-        """What tells apart what may come a way."""
-        way, bits = arrival
-        if way.value is None:
-            return way.route.number, bits, self._guards.own(way.store) is None
-        if way.value < 0:
-            return way.route.number, -1
-        value = self._ssa.resolve(way.value)
-        return way.route.number, bits, value, way.part, way.parts, self._times.get(value), way.maybe
-
     def _started(self, way: Way, condition: Condition | None) -> Word | None:
         """What a store puts into shared memory."""
-        if way.maybe or (way.value is not None and way.value < 0):
-            return UNKNOWN
         if way.value is None:
-            return self._copied(way.store, condition)
+            return UNKNOWN if way.maybe else self._copied(way.store, condition)
+        if way.maybe or way.value < 0:
+            return UNKNOWN
         value = self._ssa.resolve(way.value)
-        found = self._lookup(value, condition)
-        if found is None:
-            return None
-        return self._table.part(found, self.width(way.value), way.part, way.parts)
+        found = self._cell(value, condition)[0]
+        if found is None or way.parts == 1:
+            return found
+        return self._table.part(found, self.width(value), way.part, way.parts)
 
     def _copied(self, copy: Instr, condition: Condition | None) -> Word:
         """What a `cp.async` brings: data, or zeros where it is masked off."""

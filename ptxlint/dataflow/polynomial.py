@@ -106,13 +106,14 @@ class Atom:
 class Polynomial:
     """An immutable polynomial. Equal ones compare and hash equal within one table."""
 
-    __slots__ = ("_derived", "_hash", "_range", "table", "terms")
+    __slots__ = ("_body", "_derived", "_hash", "_range", "table", "terms")
 
     def __init__(self, table: AtomTable, terms: dict[Monomial, int]) -> None:
         self.table = table
         self.terms = terms
         """Coefficient by monomial, no zero among them; `()` holds the constant."""
         self._hash: int | None = None
+        self._body = -1
         self._range: tuple[int, int] | None = None
         self._derived: dict[str, Any] | None = None
 
@@ -285,13 +286,24 @@ class Polynomial:
         ends = (0, times * (ratio - 1))
         return low + min(ends), high + max(ends)
 
+    @property
+    def body(self) -> int:
+        """The number of all but the constant: polynomials that differ by a constant share it."""
+        if self._body < 0:
+            items = frozenset([item for item in self.terms.items() if item[0]])
+            bodies = self.table.bodies
+            self._body = bodies.setdefault(items, len(bodies))
+        return self._body
+
     def least_above(self, other: Polynomial) -> int:
-        """The lower end of `(self - other).range()`, remembered."""
+        """The lower end of `(self - other).range()`, remembered but for the constants."""
         known = self.table.gaps
-        found = known.get((self, other))
+        key = self.body, other.body
+        gap = self.terms.get((), 0) - other.terms.get((), 0)
+        found = known.get(key)
         if found is None:
-            found = known[self, other] = (self - other).range()[0]
-        return found
+            found = known[key] = (self - other).range()[0] - gap
+        return found + gap
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Polynomial) and self.terms == other.terms
@@ -344,12 +356,20 @@ class _Depends(dict[Monomial, int]):
 class AtomTable:
     """The atoms of one function."""
 
-    __slots__ = ("_constants", "_known", "atoms", "depends", "derived", "gaps", "largest", "tops")
+    __slots__ = (
+        "_constants", "_known", "atoms", "bodies", "depends", "derived", "gaps", "largest", "scaled",
+        "tops",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.atoms: list[Atom] = []
-        self.gaps: dict[tuple[Polynomial, Polynomial], int] = {}
-        """What `Polynomial.least_above` has found."""
+        self.bodies: dict[frozenset[tuple[Monomial, int]], int] = {}
+        """By all terms but the constant: their number; see `Polynomial.body`."""
+        self.gaps: dict[tuple[int, int], int] = {}
+        """What `Polynomial.least_above` has found, by bodies."""
+        self.scaled: dict[tuple[int, int], tuple[int, int, int]] = {}
+        """By bodies: scales with which two polynomials agree in a term, and the most by which the
+        second one exceeds the first with these."""
         self.derived: dict[Polynomial, dict[str, Any]] = {}
         """What functions of one polynomial gave; see `remembered`."""
         self.depends: dict[Monomial, int] = _Depends(self.atoms)
@@ -388,6 +408,7 @@ class AtomTable:
         self.atoms.clear()
         self._known.clear()
         self.gaps.clear()
+        self.scaled.clear()
         for found in self.derived.values():
             found.clear()
         self.derived.clear()
