@@ -357,8 +357,8 @@ class AtomTable:
     """The atoms of one function."""
 
     __slots__ = (
-        "_constants", "_known", "atoms", "bodies", "depends", "derived", "gaps", "largest", "scaled",
-        "tops",
+        "_constants", "_known", "atoms", "bodies", "depends", "derived", "gaps", "largest",
+        "scaled", "tops",
     )  # fmt: skip
 
     def __init__(self) -> None:
