@@ -60,7 +60,7 @@ from ptxlint.dataflow.ssa_values import MERGE, Ssa
 from ptxlint.dataflow.standing import Standing
 from ptxlint.dataflow.tensor_memory import TensorMemoryAnalysis
 from ptxlint.dataflow.uniformity import Uniformity, UniformityAnalysis
-from ptxlint.dataflow.vacuity import Vacuity
+from ptxlint.dataflow.vacuity import VACUOUS, Vacuity
 from ptxlint.facts import Analysis, Facts
 from ptxlint.ir.instruction import Instr
 from ptxlint.ir.types import BITS
@@ -325,7 +325,7 @@ class Padding:
                 not self._is_neutral_anyway(reduction, b) for b in bare
             )
             for pair, load in found:
-                if doubt and pair.status == PROVED:
+                if doubt and pair.status == PROVED and pair.reason not in VACUOUS:
                     reason = f"a part of what reaches `{_name(reduction)}` has no mask of its own"
                     pair = pair._replace(status=OPEN, reason=reason)
                 note(load, pair)
@@ -367,17 +367,14 @@ class Padding:
             for judged in products.judge(instr):
                 load = judged.mark.load
                 status, reason = (PROVED if judged.holds else OPEN), judged.reason
-                vacuous = "" if judged.holds else self._vacuous(judged.mark.condition, instr.index)
+                block = self.ssa.cfg.block_of[instr.index]
+                vacuous = "" if judged.holds else self._vacuity.reason(judged.mark.condition, block)
                 if vacuous:
                     status, reason = PROVED, vacuous
                 elif judged.infinite and self._spreads(judged.mark, instr):
                     status = REFUTED
                     reason = f"padding lanes hold {judged.infinite} when they reach the product"
                 yield load, self._other(judged.mark, instr, status, reason)
-
-    def _vacuous(self, condition: Condition, at: int) -> str:
-        """Why nothing comes of a condition where an instruction uses a value; "" if not known."""
-        return self._vacuity.reason(condition, self.ssa.cfg.block_of[at])
 
     def _spreads(self, mark: Mark, product: Instr) -> bool:
         """True if a launch has lanes that a mark is about, and the product's result is stored."""
@@ -424,19 +421,26 @@ class Padding:
     def _of_other_ways(self) -> Iterator[tuple[int, Pair]]:
         """What is mixed with other lanes' data in ways that are not recognised."""
         marks = self._marks
+        block_of = self.ssa.cfg.block_of
         for number, instr in marks.exchanged.items():
             reason = f"`{instr.opcode}` combines lanes in a way that is not recognised"
-            yield marks.all[number].load, self._other(marks.all[number], instr, OPEN, reason)
+            yield self._open(marks.all[number], instr, block_of[instr.index], reason)
         for number, instr in marks.unknown.items():
             reason = f"the padding goes on, but {self._obstacles.at(instr)}"
             yield marks.all[number].load, self._other(marks.all[number], instr, OPEN, reason)
-        for number in marks.carried:
+        for number, header in marks.carried.items():
             reason = "a loop carries the padding on in a way that is not recognised"
-            yield marks.all[number].load, self._other(marks.all[number], None, OPEN, reason)
+            yield self._open(marks.all[number], None, header, reason)
         for number, instr in marks.updates.items():
             if instr.guard is None:
                 reason = "the padding reaches an atomic update"
-                yield marks.all[number].load, self._other(marks.all[number], instr, OPEN, reason)
+                yield self._open(marks.all[number], instr, block_of[instr.index], reason)
+
+    def _open(self, mark: Mark, instr: Instr | None, block: int, reason: str) -> tuple[int, Pair]:
+        """What is not known of a mark where it is met, unless nothing comes of it."""
+        vacuous = self._vacuity.reason(mark.condition, block)
+        status = PROVED if vacuous else OPEN
+        return mark.load, self._other(mark, instr, status, vacuous or reason)
 
     def _roots(self, leaf: Leaf) -> list[int]:
         """The values that a leaf is made of: itself, or the factors of what an `fma` adds."""

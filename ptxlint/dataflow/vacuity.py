@@ -25,6 +25,8 @@ from ptxlint.ir.opcodes import memory_of
 
 _NOWHERE: Final = "no element that is used lies beyond this bound"
 _IDLE: Final = "a block with such padding stores nothing"
+VACUOUS: Final = frozenset({_NOWHERE, _IDLE})
+"""The reasons for which a condition is of no matter."""
 _OWN_MEMORY: Final = frozenset({"shared", "local", "tmem"})
 _MOST_GUARDS: Final = 12
 """So many kinds of guards of stores are told apart."""
@@ -167,4 +169,4 @@ def _leaves_something(instr: Instr) -> bool:
     return bool(written) and any("cluster" in modifier for modifier in shape.modifiers)
 
 
-__all__ = ["Vacuity"]
+__all__ = ["VACUOUS", "Vacuity"]

@@ -58,3 +58,18 @@ def test_a_loop_that_goes_on_for_one_round_more_meets_padding() -> None:
 def test_a_block_may_have_returned_before(relation: str, status: str) -> None:
     early = f"setp.{relation}.s32 %p5, %r59, %r2;\n@%p5 bra END;\n"
     assert summed(tree("add", "%r4", 10), "lt", early + ENTER) == {status: 1}
+
+
+@pytest.mark.parametrize(("rounding", "found"), [(15, {"proved": 1}), (31, {"open": 1})])
+def test_a_recurrence_over_all_tiles_meets_none_beyond_the_size(
+    rounding: int, found: dict[str, int]
+) -> None:
+    # A tile that begins at or beyond the size is no tile of (size + 15) / 16.
+    body = (
+        f"setp.lt.s32 %p3, %r2, 1;\n@%p3 bra END;\nadd.s32 %r59, %r2, {rounding};\n"
+        "shr.s32 %r59, %r59, 4;\nmov.b32 %r4, 0;\nmov.b32 %r6, 0;\n"
+        f"LOOP:\nshl.b32 %r9, %r6, 4;\nsetp.lt.s32 %p1, %r9, %r2;\n{load('0f3F800000')}"
+        "mul.f32 %r4, %r4, 0f3F000000;\nadd.f32 %r4, %r4, %r3;\nadd.s32 %r6, %r6, 1;\n"
+        "setp.lt.s32 %p2, %r6, %r59;\n@%p2 bra LOOP;\n" + tree("add", "%r4", 10) + "END:\n"
+    )
+    assert dict(statuses(body)) == found
