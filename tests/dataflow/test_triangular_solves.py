@@ -42,7 +42,7 @@ def verdicts(triton: Any, name: str, build: tuple[int, int], **other: float) -> 
     names = function.arg_names
     narrow = "*fp16" if name == "of_keys" else "*fp32"
     signature = {n: narrow if n == "k_ptr" else "*fp32" for n in names if n.endswith("_ptr")}
-    signature |= {"n": "i32"}
+    signature |= {n: "i32" for n in names if n in ("n", "m")}
     values = RIGHT | other | {"block": 16}
     constants = {(at,): values[n] for at, n in enumerate(names) if n not in signature}
     signature |= {n: "constexpr" for n in names if n not in signature}

@@ -31,14 +31,14 @@ def one_block(
 
 @triton.jit
 def of_keys(
-    k_ptr, g_ptr, beta_ptr, x_ptr, out_ptr, n, limit: tl.constexpr, fill: tl.constexpr,
+    k_ptr, g_ptr, beta_ptr, x_ptr, out_ptr, n, m, limit: tl.constexpr, fill: tl.constexpr,
     masked: tl.constexpr, alone: tl.constexpr, block: tl.constexpr,
 ):  # fmt: skip
     """The triangle is made of products of keys; a second block of rows meets what comes of it."""
     rows = tl.arange(0, block)
     columns = tl.arange(0, 64)
     inside = rows < n
-    second = rows + block < n
+    second = rows < m
     g = tl.load(g_ptr + rows, mask=inside, other=0.0)
     g_second = tl.load(g_ptr + rows + block, mask=second, other=0.0)
     beta = tl.load(beta_ptr + rows, mask=inside, other=fill)
@@ -49,7 +49,7 @@ def of_keys(
         at = rows[:, None] * 128 + part * 64 + columns[None, :]
         k = tl.load(k_ptr + at, mask=inside[:, None], other=fill)
         lower = tl.dot(k, tl.trans(k), lower)
-        if block < n:
+        if m > 0:
             k_second = tl.load(k_ptr + at + block * 128, mask=second[:, None], other=0.0)
             below = tl.dot(k_second, tl.trans(k), below)
     triangle = rows[:, None] > rows[None, :]
