@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
 from ptxlint.cfg.dominance import DominatorsAnalysis, DominatorTree
 from ptxlint.cfg.loops import Loop
 from ptxlint.dataflow.flag_bits import FlagBits
-from ptxlint.dataflow.loop_bounds import first_round_flag
+from ptxlint.dataflow.loop_bounds import first_round_flag, last_index
 from ptxlint.dataflow.polynomial import INFINITY, Atom, Polynomial, remembered
 from ptxlint.dataflow.ssa import SsaAnalysis
 from ptxlint.dataflow.ssa_values import MERGE, PHI, RESULT, Ssa
@@ -172,6 +172,9 @@ class Guards:
         found = self._of_rounds(root, holds, depth)
         if found is not None:
             return found
+        two = self._of_two_rounds(root, holds, depth)
+        if two is not _UNKNOWN:
+            return two
         return self._of_alternatives(ssa.operands[root], holds, depth)
 
     def _of_rounds(self, root: int, holds: bool, depth: int) -> Conjunction | None:
@@ -206,6 +209,55 @@ class Guards:
             assert start.polynomial is not None
             begin = both(begin, _at_least_zero(start.polynomial))
         return found if begin == given else None
+
+    def _of_two_rounds(self, root: int, holds: bool, depth: int) -> Any:
+        """A predicate that is one thing in the first round of a loop and what that round works out
+        in the second one, which is the last."""
+        ssa, loops = self.ssa, self.symbolic.loops
+        header = ssa.phi_block[root]
+        loop = loops.with_header(header)
+        last = None
+        if loop is not None:
+            last = last_index(ssa, loops, loop, self.symbolic.operand)
+        if loop is None or last is None or last > 1:
+            return _UNKNOWN
+        given: list[set[Conjunction | None]] = [set(), set()]
+        for source, operand in zip(ssa.phi_sources(header), ssa.operands[root], strict=True):
+            number = int(source >= 0 and loops.contains(loop, source))
+            given[number].add(self._predicate(operand, holds, depth))
+        if any(len(found) != 1 for found in given):
+            return _UNKNOWN
+        rounds = [self._in_first_round(found.pop(), loop) for found in given]
+        if None in rounds:
+            return _UNKNOWN
+        table = self.symbolic.table
+        atom = table.atom("index", (header,), 0, last, header)
+        atom.high = min(atom.high, last)
+        index = table.plain(atom)
+        out: Conjunction | None = ALWAYS
+        for own, other, elsewhere in zip(
+            rounds, reversed(rounds), (index, -index + 1), strict=True
+        ):
+            for poly in own or ():
+                # In the other round it says nothing, unless the same holds there.
+                spared = 0 if poly in (other or ()) else max(0, -poly.range()[0])
+                out = both(out, _at_least_zero(poly + elsewhere * spared))
+        return out
+
+    def _in_first_round(
+        self, conjunction: Conjunction | None, loop: Loop
+    ) -> list[Polynomial] | None:
+        """What is not negative where a conjunction holds in the first round of a loop; None if that
+        is not known. What never holds is a negative number."""
+        if conjunction is None:
+            return [self.symbolic.table.constant(-1)]
+        out: list[Polynomial] = []
+        for conjunct in sorted(conjunction, key=repr):
+            poly = shifted(conjunct, loop.header, 0, 0).polynomial
+            if poly is None or self._is_changing(poly, loop) or poly.range()[0] <= -INFINITY:
+                return None
+            out.append(poly)
+        return out
 
     def _is_changing(self, poly: Polynomial, loop: Loop) -> bool:
         """True if a polynomial changes from round to round of a loop by more than its index."""

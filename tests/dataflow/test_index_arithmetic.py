@@ -330,3 +330,41 @@ def test_what_a_round_works_out_for_the_next_one_is_an_index(start: int, known: 
     (found,) = own(loop)
     bits = "-tid.x[0] - 2*tid.x[1] - 4*tid.x[2] - 8*tid.x[3] - 16*tid.x[4]"
     assert (found == f"{bits} - 64*K1 + n - 129 >= 0") == known
+
+
+TWO_ROUNDS = """
+    and.b32 %r5, %r0, 7;
+    setp.ne.s32 %p2, %r5, 7;
+    mov.pred %p3, FIRST;
+    mov.pred %p4, -1;
+    LOOP:
+    mov.pred %p1, %p3;
+    mov.pred %p5, %p4;
+    @%p1 ld.global.b32 %r30, [%d1];
+    mov.pred %p3, %p2;
+    mov.pred %p2, 0;
+    mov.pred %p4, 0;
+    ENDS
+    @%p5 bra LOOP;
+"""
+"""A mask that the second round is handed by the first one; a third one would be handed none."""
+
+
+@pytest.mark.parametrize(
+    ("first", "expected"),
+    [
+        ("-1", {"-tid.x[0] - 2*tid.x[1] - 4*tid.x[2] - K1 + 7 >= 0"}),
+        ("0", {"-tid.x[0] - 2*tid.x[1] - 4*tid.x[2] - K1 + 7 >= 0", "K1 - 1 >= 0"}),
+        ("%p2", {"-tid.x[0] - 2*tid.x[1] - 4*tid.x[2] + 6 >= 0"}),
+    ],
+)
+def test_a_mask_that_is_another_one_in_the_second_round(first: str, expected: set[str]) -> None:
+    body = TWO_ROUNDS.replace("ENDS", "").replace("FIRST", first)
+    assert own(body) == expected
+
+
+def test_a_mask_of_more_rounds_than_two_is_not_known() -> None:
+    # The loop may go on as long as the size says.
+    body = TWO_ROUNDS.replace("ENDS", "setp.lt.s32 %p5, %r0, %r4;").replace("FIRST", "-1")
+    (found,) = own(body)
+    assert found.startswith("predicate")
