@@ -45,6 +45,9 @@ _MODES: Final = {"min": "all", "and": "all", "max": "any", "or": "any"}
 _LOGIC_OF: Final = {"all": "and", "any": "or"}
 _REDUX: Final = frozenset({"add", "max", "min", "and", "or", "xor"})
 _PACKED: Final = frozenset({"f16x2", "bf16x2", "f32x2"})
+_LOW: Final = 0x10
+"""What a byte of the selector of `prmt` is that takes the low half of its first source."""
+_LOW_OF_SECOND: Final = 0x54
 _UNROLLED: Final = _PACKED | {"f16", "bf16", "f32", "f64"}
 _MOVES: Final = frozenset({"mov", "cvt"})
 _CONTRACTIONS: Final = frozenset({"mma", "wgmma", "wmma"})
@@ -305,6 +308,8 @@ class Reductions:
             if reader.opcode == "mov" and isinstance(reader.operands[-1], Vector):
                 self._find_packed(exchange, reader)
                 self._find_wide(exchange, reader)
+            elif reader.opcode == "prmt":
+                self._find_packed(exchange, reader)
 
     def _find_step(self, exchange: _Exchange, reader: Instr) -> None:
         step = self._combination(exchange, reader)
@@ -412,13 +417,10 @@ class Reductions:
 
     def _find_packed(self, exchange: _Exchange, packing: Instr) -> None:
         """Combinations of a packed register that one half came into from another lane."""
-        vector = packing.operands[-1]
-        assert isinstance(vector, Vector)
         shfl, _, source, other, lanes, partial = exchange
         packed = self.ssa.resolve(self.ssa.def_values[packing.index][0])
         wanted = self.node(Node(source))
-        for part, element in enumerate(vector.elements[:2]):
-            value = self.read(packing, element)
+        for part, value in enumerate(self._halves_of(packing)):
             if value is None or self.origin(value) != other:
                 continue
             for reader in self._readers(packed):
@@ -435,6 +437,19 @@ class Reductions:
                     )
                     if partial:
                         self._partial.add(Node(result, part))
+
+    def _halves_of(self, packing: Instr) -> list[int | None]:
+        """The values whose low halves a packed register has, the low one first."""
+        if packing.opcode == "mov":
+            vector = packing.operands[-1]
+            assert isinstance(vector, Vector)
+            return [self.read(packing, element) for element in vector.elements[:2]]
+        selector = self.constant(packing, packing.operands[-1])
+        if selector is None or len(packing.shape.modifiers) != 1:
+            return []
+        places = {_LOW: 1, _LOW_OF_SECOND: 2}
+        found = [places.get(selector >> shift & 0xFF) for shift in (0, 8)]
+        return [None if at is None else self.read(packing, packing.operands[at]) for at in found]
 
     def _readers(self, value: int) -> list[Instr]:
         """The instructions that read a value, moves looked through."""

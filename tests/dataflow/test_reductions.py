@@ -395,3 +395,32 @@ def test_of_three_operands_two_must_be_a_value_and_its_exchange() -> None:
             "ld.global.b32 %r1", "mov.u32 %r9, %tid.x;\nld.global.b32 %r1"
         )
     )
+
+
+@pytest.mark.parametrize(
+    ("selector", "first", "lanes"),
+    [
+        ("0x5410", "%r5, %r6", [1, 1]),
+        # The halves of what was exchanged change places, or are no halves of it.
+        ("0x5410", "%r6, %r5", []),
+        ("0x1054", "%r6, %r5", [1, 1]),
+        ("0x7632", "%r5, %r6", []),
+        ("0x5412", "%r5, %r6", [1]),
+    ],
+)
+def test_two_sums_are_packed_for_their_last_step(
+    selector: str, first: str, lanes: list[int]
+) -> None:
+    found = body(f"""
+        ld.global.b16 %h1, [%d1];
+        ld.global.b16 %h2, [%d1+2];
+        cvt.u32.u16 %r1, %h1;
+        cvt.u32.u16 %r2, %h2;
+        shfl.sync.bfly.b32 %r5, %r1, 1, 31, -1;
+        shfl.sync.bfly.b32 %r6, %r2, 1, 31, -1;
+        prmt.b32 %r7, {first}, {selector};
+        mov.b32 %r8, {{%h1, %h2}};
+        add.bf16x2 %r9, %r8, %r7;
+        st.global.b32 [%d1], %r9;
+    """)
+    assert [r.lanes for r in found] == lanes
