@@ -485,12 +485,12 @@ class Reductions:
             origins[0] = source if origins[0] == self._before_widening(source) else None
         if reader.opcode == "fma":
             made = self.definition(source)
-            if origins[2] != other or made is None or made.opcode != "mul" or partial:
+            if origins[2] != other or made is None or made.opcode != "mul":
                 return None
             factors = sorted(str(self.read(made, o)) for o in made.operands[1:3])
             if factors != sorted(map(str, values[:2])):
                 return None
-            return _Step(source, shfl, reader, lanes, True)
+            return _Step(source, shfl, reader, lanes, True, partial)
         known = [o for o in origins if o is not None]
         if len(known) != len(origins):
             return None

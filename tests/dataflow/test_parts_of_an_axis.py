@@ -53,3 +53,21 @@ def test_a_maximum_of_maxima(fill: str, status: str) -> None:
 def test_a_sum_of_maxima_takes_their_fill() -> None:
     assert parted("4", BARE, ("max", "add"), "0fFF800000") == {"open": 1}
     assert parted("20", BARE, ("max", "add"), "0fFF800000") == {"proved": 1}
+
+
+@pytest.mark.parametrize(("fill", "status"), [("0", "proved"), ("0f3F800000", "open")])
+def test_a_scan_of_products(fill: str, status: str) -> None:
+    # The first step multiplies anew what its own lane holds.
+    scan = """
+        mul.f32 %r20, %r3, 0f40400000;
+        shfl.sync.up.b32 %r21, %r20, 1, 0, -1;
+        setp.eq.s32 %p3, %r1, 0;
+        fma.rn.f32 %r22, %r3, 0f40400000, %r21;
+        selp.f32 %r23, %r20, %r22, %p3;
+        shfl.sync.up.b32 %r24, %r23, 2, 0, -1;
+        setp.gt.u32 %p4, %r1, 1;
+        add.f32 %r25, %r23, %r24;
+        selp.f32 %r26, %r25, %r23, %p4;
+        st.global.b32 [%d2], %r26;
+    """
+    assert dict(statuses(load(fill) + scan)) == {status: 1}
