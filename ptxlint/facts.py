@@ -147,7 +147,7 @@ class Facts:
         self.budgets: dict[str, Budget] = {}
         """The budgets of the analyses that have one, by name."""
         self.seconds: dict[str, float] = {}
-        """Wall time of each analysis by name, its requirements excluded."""
+        """Processor time of each analysis by name, its requirements excluded."""
         self._results: dict[type[Analysis[Any]], Any] = {}
         self._by_shape: dict[Shape, list[Instr]] | None = None
         self._opcodes: frozenset[str] = frozenset()
