@@ -48,9 +48,9 @@ class Line:
     __slots__ = (
         "_form",
         "_is_known",
+        "_others",
         "_places",
         "_seen",
-        "_whole",
         "free",
         "is_of_memory",
         "under",
@@ -63,12 +63,13 @@ class Line:
         """False if there are elements of which nothing is known."""
         self.is_of_memory = False
         self._seen = _NEVER
-        counts: dict[int, int] = {}
-        for place in places:
+        about: dict[int, set[int]] = {}
+        for at, place in enumerate(places):
             for number, _ in place.under:
-                counts[number] = counts.get(number, 0) + 1
-        self._whole = {n: is_known and count >= len(places) for n, count in counts.items()}
-        """By condition: whether all elements are about it."""
+                about.setdefault(number, set()).add(at)
+        every = range(len(places))
+        self._others = {n: [at for at in every if at not in own] for n, own in about.items()}
+        """By condition: the elements that are not about it, by their place."""
         self.free: Told | None = None
         self.under: dict[int, Told] = {}
 
@@ -87,15 +88,15 @@ class Line:
         self._seen = now
         self.free = None
         form = self._form
-        zero = finite = self._is_known
-        under = dict.fromkeys(self._whole, (True, True))
+        known = self._is_known
+        free: list[Told] = []
+        under = dict.fromkeys(self._others, (known, known))
         for place in self._places:
             word = place.cell[0]
             if word is None:
                 return
             width, part, parts = place.width, place.part, place.parts
-            is_zero, is_finite = table.told(table.part(word, width, part, parts), form)
-            zero, finite = zero and is_zero, finite and is_finite
+            free.append(table.told(table.part(word, width, part, parts), form))
             for number, cell in place.under:
                 word = cell[0]
                 if word is None:
@@ -103,11 +104,11 @@ class Line:
                 is_zero, is_finite = table.told(table.part(word, width, part, parts), form)
                 before = under[number]
                 under[number] = before[0] and is_zero, before[1] and is_finite
-        for number, is_whole in self._whole.items():
-            if not is_whole:
-                found = under[number]
-                under[number] = found[0] and zero, found[1] and finite
-        self.free = zero, finite
+        for number, others in self._others.items():
+            for at in others:
+                found, own = under[number], free[at]
+                under[number] = found[0] and own[0], found[1] and own[1]
+        self.free = known and all(own[0] for own in free), known and all(own[1] for own in free)
         self.under = under
 
 
