@@ -14,11 +14,11 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 	$$python $(NEW_ENOUGH) 2>/dev/null && echo $$python && break; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help venv test test-all lint format demo bench tables fixtures dist clean
+.PHONY: help venv test test-all lint format demo bench tables fixtures dist wheel-compiled clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | \
-	while IFS='|' read -r target text; do printf '%-10s %s\n' "$$target" "$$text"; done
+	while IFS='|' read -r target text; do printf '%-15s %s\n' "$$target" "$$text"; done
 
 venv: $(VENV)/.stamp ## Set up the development environment in .venv
 
@@ -67,6 +67,9 @@ fixtures: venv ## Compile the fixture kernels again
 dist: venv ## Build the source distribution, and the wheel from it, into dist/
 	rm -rf build dist
 	$(BIN)/python -m build --no-isolation
+
+wheel-compiled: venv ## Build a wheel with machine code for this Python and machine into dist/
+	PTXLINT_COMPILE=1 $(BIN)/python -m pip wheel --no-deps --no-build-isolation --wheel-dir dist .
 
 clean: ## Delete environments, caches and build products
 	rm -rf $(VENV) $(DEMO) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache

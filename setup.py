@@ -20,40 +20,31 @@ ROOT = Path(__file__).resolve().parent
 COMPILER = "mypy==2.4.1"
 """What the build of a compiled wheel requires besides setuptools."""
 COMPILED = (
-    "ptxlint/arch",
     "ptxlint/cfg",
     "ptxlint/dataflow",
-    "ptxlint/diagnostics.py",
-    "ptxlint/engine",
-    "ptxlint/frontends",
     "ptxlint/frontends/ptx",
     "ptxlint/ir",
-    "ptxlint/obligations.py",
     "ptxlint/source",
-    "ptxlint/wording.py",
 )
-"""Modules, and folders all of whose modules are compiled but for those of `INTERPRETED`."""
-INTERPRETED = (
-    # Run by hand, from the sources.
-    "ptxlint/arch/__main__.py",
-    "ptxlint/frontends/ptx/prebuild.py",
-    # Looks at classes that others define, and at their modules.
-    "ptxlint/engine/registry.py",
-    # Lark calls its methods by their names; it is there to be compared with.
-    "ptxlint/frontends/ptx/reference.py",
+"""Folders all of whose modules are compiled but for those of `INTERPRETED`.
+
+The rest takes too little time to be worth it, or others derive classes from its own.
+"""
+INTERPRETED = frozenset(
+    {
+        # Run by hand, from the sources.
+        "ptxlint/frontends/ptx/prebuild.py",
+        # Lark calls its methods by their names, and it is only there to be compared with.
+        "ptxlint/frontends/ptx/reference.py",
+    }
 )
 
 
 def modules() -> list[str]:
     """The sources to compile, relative to the root."""
-    found: list[str] = []
-    for place in COMPILED:
-        path = ROOT / place
-        for source in sorted(path.glob("*.py")) if path.is_dir() else [path]:
-            name = source.relative_to(ROOT).as_posix()
-            if source.name != "__init__.py" and name not in INTERPRETED:
-                found.append(name)
-    return found
+    paths = [path for place in COMPILED for path in sorted((ROOT / place).glob("*.py"))]
+    names = [path.relative_to(ROOT).as_posix() for path in paths if path.name != "__init__.py"]
+    return [name for name in names if name not in INTERPRETED]
 
 
 def extensions() -> list[Any]:

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import argparse
 import gc
+import importlib.util
 import json
 import math
 import os
 import platform
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -96,8 +98,6 @@ def parser_rows(paths: list[Path], rounds: int) -> list[Row]:
 
 def assembler_for(text: str) -> list[str] | None:
     """The command that assembles a text, without its file; None if there is no ptxas."""
-    import importlib.util
-
     spec = importlib.util.find_spec("triton")
     if spec is None or spec.origin is None:
         return None
@@ -114,43 +114,83 @@ FOUNDATION = "RES,SYN,NUM407,NUM408"
 """The rules on resources, synchronisation and types, which follow no values."""
 
 
-def check_rows(paths: list[Path]) -> tuple[list[Row], list[str]]:
-    """`check` in one process against ptxas run once for each file."""
-    import ptxlint
+_WORKER = """
+import sys
+from time import perf_counter
+import ptxlint
+for line in sys.stdin:
+    select, path = line.rstrip("\\n").split("\\t")
+    start = perf_counter()
+    # As the command does for text output, which says nothing of evidence.
+    ptxlint.check(path, select=select or (), evidence=False)
+    print(perf_counter() - start, flush=True)
+"""
 
+
+class Worker:
+    """A process that checks files with the ptxlint of one interpreter."""
+
+    def __init__(self, python: Path) -> None:
+        self._process = subprocess.Popen(
+            [str(python), "-c", _WORKER],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def seconds(self, path: Path, select: str) -> float:
+        """The time that the check of a file takes."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(f"{select}\t{path}\n")
+        self._process.stdin.flush()
+        return float(self._process.stdout.readline())
+
+    def end(self) -> None:
+        """End the process."""
+        self._process.communicate()
+
+
+def check_rows(
+    paths: list[Path], builds: dict[str, Path] | None = None
+) -> tuple[list[Row], list[str]]:
+    """`check` in one process of each build against ptxas run once for each file.
+
+    `builds` gives the interpreter that has a build of ptxlint, by what the build is called; this
+    interpreter's if there are none.
+    """
+    builds = builds or {PURE: Path(sys.executable)}
     commands = {path: assembler_for(read(path)) for path in paths}
     if None in commands.values():
         return [], ["ptxas is not at hand: install ptxlint[triton]"]
-    ptxlint.check(paths[0])
-    pairs = []
+    kinds = {"foundation rules": FOUNDATION, "all rules": ""}
+    workers = {name: Worker(python) for name, python in builds.items()}
+    assembled: list[float] = []
+    taken: dict[tuple[str, str], list[float]] = {(b, k): [] for b in builds for k in kinds}
+    for worker in workers.values():
+        worker.seconds(paths[0], "")
     for path in paths:
         command = commands[path]
         assert command is not None
         start = perf_counter()
         subprocess.run([*command, str(path)], check=True, capture_output=True)
-        assembled = perf_counter() - start
-        taken = []
-        for select in (FOUNDATION, ()):
-            start = perf_counter()
-            # As the command does for text output, which says nothing of evidence.
-            ptxlint.check(path, select=select, evidence=False)
-            taken.append(perf_counter() - start)
-        pairs.append((taken[1], taken[0], assembled, path))
-    whole, basic, theirs = (sum(p[at] for p in pairs) for at in range(3))
-    pairs.sort(key=lambda p: p[0] / p[2], reverse=True)
-    worst = [f"| {p[3].parent.name}/{p[3].stem} | {p[0] / p[2]:.2f} |" for p in pairs[:6]]
+        assembled.append(perf_counter() - start)
+        for (build, kind), times in taken.items():
+            times.append(workers[build].seconds(path, kinds[kind]))
+    for worker in workers.values():
+        worker.end()
     rows = []
-    for name, ours, target in (("foundation rules", basic, 0.4), ("all rules", whole, 0.8)):
-        ratio = ours / theirs
-        rows.append(
-            (
-                f"`check`, {name}, times ptxas",
-                f"{ratio:.2f}",
-                f"<= {target}",
-                verdict(ratio <= target),
-            )
-        )
-    return rows, ["Slowest against ptxas:", "", "| file | ratio |", "|---|---:|", *worst]
+    for (build, kind), times in taken.items():
+        ratio, target = sum(times) / sum(assembled), 0.4 if kind != "all rules" else 0.8
+        what = f"`check`, {build}, {kind}, times ptxas"
+        rows.append((what, f"{ratio:.2f}", f"<= {target}", verdict(ratio <= target)))
+    details = []
+    for build in builds:
+        ratios = [a / b for a, b in zip(taken[build, "all rules"], assembled, strict=True)]
+        worst = sorted(zip(ratios, paths, strict=True), reverse=True)[:6]
+        details += ["", f"Slowest against ptxas, {build}:", "", "| file | ratio |", "|---|---:|"]
+        details += [f"| {path.parent.name}/{path.stem} | {ratio:.2f} |" for ratio, path in worst]
+    return rows, details
 
 
 def stage_table(paths: list[Path]) -> list[str]:
@@ -174,16 +214,21 @@ def stage_table(paths: list[Path]) -> list[str]:
 # From the shell ---------------------------------------------------------------------------------
 
 
-def installed(folder: Path) -> Path:
+PURE = "pure Python"
+COMPILED = "compiled"
+
+
+def installed(folder: Path, build: str = PURE) -> Path:
     """A wheel of this tree in an environment of its own; returns its folder of commands.
 
-    The dependencies are those of the running interpreter, through a .pth file.
+    The dependencies are those of the running interpreter, through links.
     """
     wheels = folder / "wheels"
     subprocess.run(
         [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation",
          "-w", str(wheels), str(ROOT)],
         check=True,
+        env=os.environ | {"PTXLINT_COMPILE": str(int(build == COMPILED))},
     )  # fmt: skip
     home = folder / "env"
     venv.create(home, with_pip=False)
@@ -201,14 +246,28 @@ def installed(folder: Path) -> Path:
     return home / "bin"
 
 
-def shell_rows(rounds: int) -> list[Row]:
-    """One file of about 500 lines from the shell against `python -c pass`."""
+def compiled(folder: Path) -> tuple[Path | None, str]:
+    """The commands of a compiled build in an environment of its own, or why there is none."""
+    compiler = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")[0]
+    if shutil.which(compiler) is None:
+        return None, "no C compiler"
+    if importlib.util.find_spec("mypyc") is None:
+        return None, "no mypyc"
+    return installed(folder, COMPILED), ""
+
+
+def shell_rows(builds: dict[str, Path], rounds: int) -> list[Row]:
+    """One file of about 500 lines from the shell against `python -c pass`.
+
+    `builds` gives the folder of commands of each build.
+    """
     path = min(
         (ROOT / "fixtures" / "ptx" / "sm_90").glob("*.ptx"),
         key=lambda p: abs(read(p).count("\n") - 500),
     )
+    lines = read(path).count("\n")
+    rows = []
     with tempfile.TemporaryDirectory() as folder:
-        commands = installed(Path(folder))
         home = Path(folder) / "home"
         home.mkdir()
         home.chmod(0o555)
@@ -217,20 +276,37 @@ def shell_rows(rounds: int) -> list[Row]:
             "PATH": os.environ["PATH"],
             "PYTHONDONTWRITEBYTECODE": "1",
         }
-        python = str(commands / "python")
-        nothing, ours = [python, "-c", "pass"], [python, "-m", "ptxlint", "check", str(path)]
-        ratios = []
-        for _ in range(rounds):
-            taken = []
-            for command in (nothing, ours):
-                start = perf_counter()
-                subprocess.run(
-                    command, env=environment, cwd=folder, capture_output=True, check=False
-                )
-                taken.append(perf_counter() - start)
-            ratios.append(taken[1] / taken[0])
-    name = f"one file of {read(path).count(chr(10))} lines from the shell, times `python -c pass`"
-    return [(name, spread(ratios), "<= 15", verdict(median(ratios) <= 15))]
+        for build, commands in builds.items():
+            python = str(commands / "python")
+            nothing, ours = [python, "-c", "pass"], [python, "-m", "ptxlint", "check", str(path)]
+            ratios = []
+            for _ in range(rounds):
+                taken = []
+                for command in (nothing, ours):
+                    start = perf_counter()
+                    subprocess.run(
+                        command, env=environment, cwd=folder, capture_output=True, check=False
+                    )
+                    taken.append(perf_counter() - start)
+                ratios.append(taken[1] / taken[0])
+            name = f"one file of {lines} lines from the shell, {build}, times `python -c pass`"
+            rows.append((name, spread(ratios), "<= 15", verdict(median(ratios) <= 15)))
+    return rows
+
+
+def build_rows(paths: list[Path], quick: bool) -> tuple[list[Row], list[str]]:
+    """What is measured of both builds of this tree, pure Python and compiled, side by side."""
+    if quick:
+        return check_rows(paths)
+    with tempfile.TemporaryDirectory() as folder:
+        builds = {PURE: installed(Path(folder, "pure"))}
+        commands, reason = compiled(Path(folder, "compiled"))
+        if commands is not None:
+            builds[COMPILED] = commands
+        rows, details = check_rows(paths, {b: path / "python" for b, path in builds.items()})
+        if commands is None:
+            rows.append((f"`check`, {COMPILED}, all rules, times ptxas", reason, "<= 0.8", ""))
+        return rows + shell_rows(builds, 21), details
 
 
 # Growth -----------------------------------------------------------------------------------------
@@ -490,10 +566,8 @@ def main(arguments: list[str] | None = None) -> int:
     if given.quick:
         paths, sizes, functions, rounds = paths[::80], [10_000, 30_000], [1_000, 3_000], 1
     rows = parser_rows(paths, rounds)
-    checked, details = check_rows(paths)
+    checked, details = build_rows(paths, given.quick)
     rows += checked
-    if not given.quick:
-        rows += shell_rows(21)
     series: dict[str, Series] = {}
     makers: list[tuple[str, list[int], Callable[[int], str]]] = [
         ("modules of kernels", sizes, synthetic.module),

@@ -52,8 +52,25 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
 
+def _show_version(context: click.Context, option: click.Parameter, wanted: bool) -> None:
+    """Print the version, and whether the analyses are machine code."""
+    if wanted:
+        from ptxlint.dataflow import polynomial
+
+        compiled = "" if (polynomial.__file__ or "").endswith(".py") else " (compiled)"
+        click.echo(f"ptxlint {ptxlint.__version__}{compiled}")
+        context.exit()
+
+
 @click.group(cls=LazyGroup, context_settings=CONTEXT)
-@click.version_option(ptxlint.__version__, "--version", message="ptxlint %(version)s")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_version,
+    help="Show the version and exit.",
+)
 def cli() -> None:
     """Static analyzer for NVIDIA PTX, above all the PTX that Triton emits.
 

@@ -85,6 +85,11 @@ def test_wheel_holds_the_data_that_is_read_at_run_time(wheel: Path) -> None:
     assert [n for n in names if match(r"ptxlint/grammar/.*\.json$", n)]
 
 
+def test_wheel_is_for_every_machine(wheel: Path) -> None:
+    """Machine code is in a wheel only where it was asked for."""
+    assert wheel.name == f"ptxlint-{VERSION}-py3-none-any.whl"
+
+
 def test_wheel_describes_itself(wheel: Path) -> None:
     archive = zipfile.ZipFile(wheel)
     text = archive.read(f"ptxlint-{VERSION}.dist-info/METADATA").decode()
