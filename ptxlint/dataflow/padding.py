@@ -71,7 +71,8 @@ OPEN: Final = "open"
 ASSUMES: Final = ("finite data without overflow",)
 _BUDGET_PER_INSTRUCTION: Final = 50
 _MOST_OPEN: Final = 4
-"""So many leaves alike of a reduction are evaluated for a load where none is decided by that."""
+"""So many leaves alike of reductions at one place are evaluated for a load where none is decided by
+that."""
 _MOST_VALUES: Final = 300
 """So many values are looked at behind one that goes into a reduction."""
 _WORST: Final = {REFUTED: 0, OPEN: 1, PROVED: 2}
@@ -155,8 +156,9 @@ class Padding:
         self._relatives: dict[tuple[Any, ...], dict[int, Evaluator]] = {}
         self._bits: dict[Conjunct, int] = {}
         self._sayings: dict[tuple[int, int], Conjunct] = {}
-        self._left_open: dict[tuple[tuple[int, ...], int, str | None], int] = {}
-        """By loads, reduction and value: the leaves that were evaluated and left open."""
+        self._left_open: dict[object, int] = {}
+        """By loads, place of the reduction and value: the leaves that were evaluated and left
+        open."""
         self._undecided: set[int] = set()
         """The loads of which something is not proved."""
         self.words: Words
@@ -364,8 +366,13 @@ class Padding:
         """The verdicts on what reaches the factors of products."""
         products = Products(self._conditions, self.reductions, self._marks, self.words)
         for instr in self.reductions.contractions:
+            seen: set[object] = set()
             for judged in products.judge(instr):
                 load = judged.mark.load
+                key = judged.mark.condition.number, load, judged[1:]
+                if key in seen:
+                    continue
+                seen.add(key)
                 status, reason = (PROVED if judged.holds else OPEN), judged.reason
                 block = self.ssa.cfg.block_of[instr.index]
                 vacuous = "" if judged.holds else self._vacuity.reason(judged.mark.condition, block)
@@ -639,7 +646,8 @@ class Padding:
             if doubt:
                 reason = f"{_what(reduction, held)}; {doubt}"
                 return Pair(site, conjunct, reduction, held, OPEN, reason, leaf)
-        alike = tuple(loads), id(reduction), None if held is None else _short(held)
+        place = reduction.at.loc or id(reduction)
+        alike = tuple(loads), place, None if held is None else _short(held)
         if held is not None and self._left_open.get(alike, 0) >= _MOST_OPEN:
             reason = _what(reduction, held)
             return Pair(site, conjunct, reduction, held, OPEN, reason, leaf)

@@ -73,6 +73,8 @@ class Products:
         self._stored: dict[frozenset[int] | None, list[Judged]] = {}
         self._axes: dict[tuple[int, int, int], bool] = {}
         self._nothing: dict[object, int] = {}
+        self._met: dict[object, dict[LaneMap | None, tuple[_Other, ...]]] = {}
+        self._judged: dict[object, Judged] = {}
         self._parts: dict[object, tuple[bool, bool]] = {}
 
     def judge(self, instr: Instr) -> Iterator[Judged]:
@@ -99,8 +101,15 @@ class Products:
                 for mark in self._marks.each(nothing & ~done):
                     yield Judged(mark, True, _ZERO)
                 done |= nothing
+                kind = self._marks.factor_type(instr)
                 for mark in self._marks.each(bits & ~nothing):
-                    yield self._judge(instr, side, element, own, mark, lanes[0])
+                    number = mark.condition.number
+                    key = own, id(element), number, mark.load, lanes[0], kind
+                    judged = self._judged.get(key)
+                    if judged is None:
+                        judged = self._judge(instr, side, element, own, mark, lanes[0])
+                        self._judged[key] = judged
+                    yield judged
 
     def _lanes(self, instr: Instr, fragments: Fragments, side: int) -> tuple[int, int]:
         """The bits of the indices that the layouts of a factor and of the other one use."""
@@ -207,6 +216,22 @@ class Products:
     ) -> dict[LaneMap | None, tuple[_Other, ...]]:
         """What the elements of a factor meet, by their place along k; by None what all meet."""
         elements = fragments.first if side else fragments.second
+        values = instr.index if elements is None else self._values(instr, 1 - side)
+        key = values, side, id(fragments)
+        found = self._met.get(key)
+        if found is None:
+            found = self._met[key] = self._find_partners(instr, fragments, side)
+        return found
+
+    def _values(self, instr: Instr, side: int) -> tuple[int | None, ...]:
+        """The values of a factor's registers."""
+        read = self._reductions.read
+        return tuple([read(instr, r) for r in elements_of(instr.operands[1 + side])])
+
+    def _find_partners(
+        self, instr: Instr, fragments: Fragments, side: int
+    ) -> dict[LaneMap | None, tuple[_Other, ...]]:
+        elements = fragments.first if side else fragments.second
         found: dict[LaneMap | None, tuple[_Other, ...]] = {}
         if elements is None:
             factor = self._marks.in_memory(instr, 1 - side)
@@ -236,7 +261,8 @@ class Products:
 
         It is 0 there and what it meets is finite, or it is finite and what it meets is 0.
         """
-        key = own, met, bits, id(across), lanes, self._marks.factor_type(instr)
+        # What is met is kept, so that its identity says what it is.
+        key = own, id(met), bits, id(across), lanes, self._marks.factor_type(instr)
         found = self._nothing.get(key)
         if found is None:
             found = 0
@@ -284,7 +310,7 @@ class Products:
         found = self._parts.get(key)
         if found is None:
             word = self._word(instr, part, condition)
-            found = self._parts[key] = told(word, FACTORS.get(narrow))
+            found = self._parts[key] = self._words.told(word, FACTORS.get(narrow))
         return found
 
     def _there(

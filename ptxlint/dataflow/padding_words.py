@@ -275,8 +275,11 @@ class Words:
 
     def part(self, value: int, part: int, parts: int, condition: Condition | None) -> Word:
         """A part of a value: see `free` and `under`."""
-        word = self._table.of(self._answer(value, condition))
-        return self._part_of(value, word, part, parts)
+        return self._part_of(value, self._answer(value, condition), part, parts)
+
+    def told(self, word: Word, form: Format | None) -> tuple[bool, bool]:
+        """Whether a word that was found here is 0 as a factor's element, and whether finite."""
+        return self._table.told(word, form)
 
     def node(self, node: Node, width: int, condition: Condition | None) -> Word:
         """The word of a node of a reduction; `width` is that of the node."""
