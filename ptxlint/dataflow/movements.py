@@ -153,7 +153,8 @@ class Movements:
         self._rounds = rounds
         self._instrs = facts.function.instrs
         self._provenance: SharedProvenance = facts.get(SharedProvenanceAnalysis)
-        self._hops = LaneHops(facts, reductions.recognised | reductions.members.keys())
+        combining = (reductions.recognised | reductions.members.keys()) - reductions.moves
+        self._hops = LaneHops(facts, combining)
         self._back: dict[tuple[Any, ...], tuple[bool, Condition | None]] = {}
         self._headers: dict[int, tuple[int, ...]] = {}
         self._routes: dict[tuple[Any, ...], Route] = {}

@@ -25,6 +25,7 @@ from ptxlint.dataflow.joins import Joins, JoinsAnalysis
 from ptxlint.dataflow.lane_map import lane_width
 from ptxlint.dataflow.movements import Movements
 from ptxlint.dataflow.obstacles import Obstacles
+from ptxlint.dataflow.padding_axes import Axes
 from ptxlint.dataflow.padding_bytes import ByteMarks, has_bytes
 from ptxlint.dataflow.padding_marks import Mark, Marks
 from ptxlint.dataflow.padding_moves import Mover
@@ -191,6 +192,10 @@ class Padding:
                 self._joins, self.steps,
             )  # fmt: skip
             self._mover.marks = self._marks
+            self._axes = Axes(
+                self.ssa, self.reductions, self._conditions, self._movements, self._marks,
+                self.steps,
+            )  # fmt: skip
             self._loads = list(self._groups())
             self._put_marks()
             kept = Recurrences(self.ssa, self.reductions)
@@ -838,6 +843,10 @@ class Padding:
         has_polynomial = (
             condition.conjunct is not None and condition.conjunct.polynomial is not None
         )
+        if self._axes.is_apart(reduction, leaf, condition):
+            return _SAME
+        if condition.fixed and self._lies_in_one(reduction, leaf, condition):
+            return _SAME
         if condition.bits & leaf.lanes and has_polynomial:
             return _DIFFERENT
         if condition.bits & leaf.lanes or (leaf.handed and condition.bits):
@@ -849,6 +858,18 @@ class Padding:
         if any(self._is_nearer(other, condition) for other in reduction.leaves):
             return _DIFFERENT
         return _UNCLEAR
+
+    def _lies_in_one(self, reduction: Reduction, leaf: Leaf, condition: Condition) -> bool:
+        """True if what a condition says of some threads another one says of all of them, and it is
+        the same for all that is combined."""
+        marks = self._marks
+        return any(
+            other is not condition
+            and self.words.is_implied(condition, other)
+            and marks.is_the_same(reduction, other)
+            and marks.is_shared_by_all(reduction, other)
+            for other in marks.conditions_in(marks.of_leaf(leaf))
+        )
 
     def _is_nearer(self, leaf: Leaf, condition: Condition) -> bool:
         """True for an element that is valid for some size for which a condition holds of another

@@ -657,9 +657,14 @@ class Marks:
         if not self._ssa.users(value):
             # A scan's last exchange may be there for its other results alone.
             return
-        if instr.opcode == "redux" or instr.index in known.recognised | known.members.keys():
+        combines = instr.index in known.recognised or instr.index in known.members
+        if instr.opcode == "redux" or (combines and instr.index not in known.moves):
             # What is combined has its marks where it is combined.
             member = self._reductions.members.get(instr.index)
+            if instr.index in known.shifts:
+                marks = self._operand(instr, instr.operands[1])
+                lanes = known.scanned(instr)
+                self._written(value, (self._of_row(marks[0], lanes), self._of_row(marks[1], lanes)))
             if member is None or instr.opcode != "redux":
                 return
             marks = self._operand(instr, instr.operands[1])
@@ -672,6 +677,14 @@ class Marks:
         self._written(
             value, (self._shuffled(instr, low, lanes), self._shuffled(instr, high, lanes))
         )
+
+    def _of_row(self, bits: int, lanes: int) -> int:
+        """The marks that are the same for all of the lanes that a scan combines."""
+        out = 0
+        for mark in self.each(bits):
+            if mark.condition.lost or not mark.condition.bits & lanes:
+                out |= 1 << self.number(*mark)
+        return out
 
     def _has_hopped(self, value: int) -> bool:
         """Put the marks of elements of other lanes on a value that `shfl` and `selp` move them to;
@@ -750,7 +763,7 @@ class Marks:
         In a scan each lane keeps its own: what it gets of others is judged where it comes in.
         """
         if reduction.partial:
-            return marks
+            return self._without_earlier(instr, marks)
         if self._ssa.resolve(value) == reduction.result and not reduction.warps:
             shared = self.shared_by_all(reduction)
             left = self._left_apart(reduction, instr, shared)
@@ -783,6 +796,31 @@ class Marks:
             if leaf.product is not None:
                 values += self._ssa.use_values[leaf.product.index]
         self._agenda.watch(values, reduction.at.index)
+
+    def _without_earlier(self, instr: Instr, marks: Halves) -> Halves:
+        """The marks of what one thread sums up in a scan, without those of its earlier elements."""
+        found = self._reductions.newest(instr)
+        if found is None:
+            return marks
+        (low, high), before = self._get(found[0]), self._get(found[1])
+        own = low | high
+        earlier = (before[0] | before[1]) & ~own
+        newest = [m for m in self.each(own) if m.condition.map is not None]
+        drop = 0
+        for mark in self.each(earlier):
+            if any(self._is_beside(mark, other) for other in newest):
+                drop |= 1 << self.number(*mark)
+        return marks[0] & ~drop, marks[1] & ~drop
+
+    def _is_beside(self, mark: Mark, other: Mark) -> bool:
+        """True if two marks are of elements of one tile that lie some steps apart in one thread."""
+        a, b = mark.condition, other.condition
+        if a.map is None or b.map is None:
+            return False
+        same = (a.fixed, a.at, a.rounds, a.store) == (b.fixed, b.at, b.rounds, b.store)
+        if not same or a.map.basis != b.map.basis or a.rest is None or b.rest is None:
+            return False
+        return (a.rest - b.rest).is_constant
 
     def _conditions_of_all(self, instr: Instr) -> int:
         """The numbers of the conditions that all have which are marked and combined, as bits.

@@ -579,11 +579,11 @@ class Words:
         key = condition.number, id(others)
         if key not in self._implications:
             self._implications[key] = next(
-                (c.number for c in others if self._is_implied(condition, c)), None
+                (c.number for c in others if self.is_implied(condition, c)), None
             )
         return self._implications[key]
 
-    def _is_implied(self, condition: Condition, other: Condition, lanes: int = 0) -> bool:
+    def is_implied(self, condition: Condition, other: Condition, lanes: int = 0) -> bool:
         """True if another condition holds wherever one does, and tells apart no more threads than
         that one, or than those that differ in some lanes."""
         if other.map is None or not other.bits or other.bits & ~(condition.bits | lanes):
@@ -997,7 +997,7 @@ class Words:
         """Where the word of a leaf is if a condition holds in all lanes of the reduction."""
         if value is None:
             return self._constant(UNKNOWN)
-        own = next((c for c in self._asked(value) if self._is_implied(condition, c, lanes)), None)
+        own = next((c for c in self._asked(value) if self.is_implied(condition, c, lanes)), None)
         return self._cell(value, condition) if own is None else self._under[value][own.number]
 
     def _behind_leaf(self, leaf: Leaf) -> list[int | None]:
@@ -1302,7 +1302,7 @@ class Words:
             if there is None or there.lost:
                 continue
             there = self._in_its_round(there, way)
-            if there is not None and (there is here or self._is_implied(here, there)):
+            if there is not None and (there is here or self.is_implied(here, there)):
                 return mark.condition
         return None
 

@@ -13,9 +13,11 @@ from __future__ import annotations
 from typing import Any, ClassVar, Final, NamedTuple
 
 from ptxlint.cfg.loops import LoopForest, LoopsAnalysis
-from ptxlint.dataflow.exchanges import ALL_LANES, exchanged_lanes, moved_lanes
+from ptxlint.dataflow.exchanges import ALL_LANES, exchanged_lanes
 from ptxlint.dataflow.lane_bits import LANE, WARP_BITS
 from ptxlint.dataflow.lane_hops import LaneHops
+from ptxlint.dataflow.lane_map import lane_width
+from ptxlint.dataflow.scan_lanes import ScanLanes
 from ptxlint.dataflow.selections import Choice, Selections
 from ptxlint.dataflow.ssa import SsaAnalysis
 from ptxlint.dataflow.ssa_values import MERGE, PHI, RESULT, Ssa
@@ -86,7 +88,8 @@ class Reduction(NamedTuple):
     `lanes` are the bits of the lane number over which `shfl` or `redux` combine, `warps` says that
     warps exchange through shared memory, `loops` are the headers of the loops that carry it.
     `instrs` are the combining instructions in program order. In a `partial` one some lanes take in
-    only a part of the others; `chosen` says that an index travels with the value.
+    only a part of the others; `chosen` says that an index travels with the value. `edges` are the
+    pairs of a node and one that it is made of, for trees whose nodes lie in several lanes.
     """
 
     operator: str
@@ -99,6 +102,7 @@ class Reduction(NamedTuple):
     instrs: tuple[Instr, ...]
     partial: bool = False
     chosen: bool = False
+    edges: tuple[tuple[Node, Node], ...] = ()
 
     @property
     def at(self) -> Instr:
@@ -182,6 +186,13 @@ class Reductions:
             i for i in self._reachable() if i.opcode in _CONTRACTIONS or is_tensor_product(i)
         ]
         self.hops = LaneHops(facts)
+        self._scan_lanes = ScanLanes(
+            self.ssa, self.loops, self._uniformity, lane_width(facts), self._readers, self.origin
+        )
+        self.moves: set[int] = set()
+        """The `shfl` that hand what a scan made to other lanes, and combine nothing."""
+        self.shifts: set[int] = set()
+        """Those that read it from lanes further down, to be combined with something else."""
         """What moves between lanes without being combined."""
         self._find_steps()
         self.all: list[Reduction] = []
@@ -296,7 +307,7 @@ class Reductions:
         lanes = exchanged_lanes(shfl)
         partial = not lanes and shfl.shape.has("up")
         if partial:
-            lanes = moved_lanes(shfl)
+            lanes = self.scanned(shfl)
         source = self.read(shfl, shfl.operands[1])
         if not lanes or source is None or shfl.guard is not None:
             return
@@ -310,6 +321,10 @@ class Reductions:
                 self._find_wide(exchange, reader)
             elif reader.opcode == "prmt":
                 self._find_packed(exchange, reader)
+
+    def scanned(self, shfl: Instr) -> int:
+        """The bits in which lanes differ from those of which they take in anything by a `shfl`."""
+        return self._scan_lanes.of(shfl, lambda reader: operator_of(reader) is not None)
 
     def _find_step(self, exchange: _Exchange, reader: Instr) -> None:
         step = self._combination(exchange, reader)
@@ -334,7 +349,7 @@ class Reductions:
             if shfl is None or shfl.opcode != "shfl" or shfl.guard is not None:
                 return
             source = self.read(shfl, shfl.operands[1])
-            lanes = exchanged_lanes(shfl) or (moved_lanes(shfl) if exchange.partial else 0)
+            lanes = exchanged_lanes(shfl) or (self.scanned(shfl) if exchange.partial else 0)
             if source is None or lanes != exchange.lanes:
                 return
             shuffles.append(shfl)
@@ -652,6 +667,26 @@ class Reductions:
                         seen.add(operand)
                         work.append(operand)
 
+    def newest(self, combine: Instr) -> tuple[int, int] | None:
+        """The element that one thread's sum in a scan takes in, and the sum of those before it.
+
+        Those before it go into the scan's result for the last of them as well, while it goes into
+        no other sum. None for what is no such sum.
+        """
+        if len(combine.operands) != 3 or operator_of(combine) is None:
+            return None
+        values = [self.read(combine, o) for o in combine.operands[1:]]
+        a, b = values
+        if a is None or b is None or a == b:
+            return None
+        several = [len({r.index for r in self._readers(v)}) > 1 for v in (a, b)]
+        if several[0] == several[1]:
+            return None
+        element, before = (b, a) if several[0] else (a, b)
+        if self.ssa.value_users(element) or self.is_partial(self.node(Node(element))):
+            return None
+        return element, before
+
     def is_input(self, node: Node) -> bool:
         """True for a value of one scan that goes into another."""
         return node in self._inputs
@@ -688,6 +723,7 @@ class Reductions:
             Reduction(
                 operator, kind or _type_of(instrs[-1]), tuple(tree.leaves), tree.lanes, tree.warps,
                 tuple(sorted(tree.loops)), root.value, instrs, tree.partial, tree.chosen,
+                tuple(tree.edges) if tree.partial or tree.warps else (),
             )
         )  # fmt: skip
 
@@ -889,6 +925,7 @@ class _Tree:
         self.warps = False
         self.loops: set[int] = set()
         self.instrs: set[int] = set()
+        self.edges: list[tuple[Node, Node]] = []
         self._seen: set[Node] = set()
         self._place = _Place(Node(0), True)
         self._lanes = 0
@@ -928,6 +965,7 @@ class _Tree:
             is_join = self._is_join(node.value)
             for at in reversed(range(len(children))):
                 child, first = children[at]
+                self.edges.append((node, self._owner.node(child)))
                 way = ((self._ssa.phi_block[node.value], at),) if is_join else ()
                 init = place.init or first
                 lanes = place.lanes if child == self._beside else self._lanes
@@ -951,6 +989,9 @@ class _Tree:
             node, product, init, place.ways, self._lanes, self._handed, self._absolute, narrow
         )
         self.leaves.append(leaf)
+        above = self._owner.node(place.node)
+        if node != above:
+            self.edges.append((above, node))
 
     def _is_join(self, value: int) -> bool:
         """True for a phi that no loop carries."""
@@ -964,6 +1005,8 @@ class _Tree:
         if owner.is_partial(node) and (not self._is_scan or owner.is_input(node)):
             return None
         step = owner.step_at(node)
+        if self._is_scan and not owner.is_partial(node) and self._is_whole(node):
+            return None
         if step is not None and step.operator == self.operator:
             return self._exchange(step, node)
         if self._ssa.kind[value] == PHI:
@@ -988,12 +1031,23 @@ class _Tree:
         if (instr.shape.type in _PACKED) != (node.part != WHOLE):
             return None
         free = is_root or owner.is_partial(node)
-        if not free and not self._is_private(value, node.part):
+        if not free and not self._is_private(value, node.part) and not self._is_prefix(value):
             return None
         self.partial = self.partial or owner.is_partial(node)
         if owner.is_partial(node):
             self._consumed.add(node)
         return self._combined(instr, node.part)
+
+    def _is_whole(self, node: Node) -> bool:
+        """True for what was summed up as a whole, or over the rounds of a loop, and is no part of
+        the scan that it is added to."""
+        owner, value = self._owner, node.value
+        block = self._ssa.phi_block.get(value)
+        if block is None or owner.loops.with_header(block) is None:
+            return owner.step_at(node) is not None
+        return not any(
+            owner.is_partial(owner.node(Node(v, node.part))) for v in self._ssa.operands[value]
+        )
 
     def _selected(self, instr: Instr, node: Node) -> list[tuple[Node, bool]] | None:
         """The arms of a `selp` that picks the larger (or smaller), or picks by the lane."""
@@ -1095,8 +1149,14 @@ class _Tree:
         if not inside and not self._is_private(self._ssa.resolve(result), WHOLE):
             return None
         self.partial = True
-        self._lanes |= moved_lanes(shfl)
-        self.lanes |= moved_lanes(shfl)
+        if shfl.shape.has("bfly") and fold(shfl.operands[2]) is not None:
+            # All lanes change places: what differs in some bits of their numbers still does.
+            owner.moves.add(shfl.index)
+        else:
+            owner.shifts.add(shfl.index)
+            lanes = owner.scanned(shfl)
+            self._lanes |= lanes
+            self.lanes |= lanes
         self.instrs.add(shfl.index)
         self._owner.recognised.add(shfl.index)
         return [(Node(source), False)]
@@ -1171,6 +1231,20 @@ class _Tree:
             if self._ssa.kind[phi] != PHI:
                 return False
         return len(readers - exchanges) <= unpacking
+
+    def _is_prefix(self, value: int) -> bool:
+        """True for what one thread sums up of its own elements in a scan: nothing but the scan
+        reads it, though several times."""
+        owner = self._owner
+        if not self._is_scan or self._ssa.value_users(value):
+            return False
+        return all(
+            reader.opcode == "shfl"
+            or operator_of(reader) == self.operator
+            or owner.is_partial(Node(self._ssa.resolve(self._ssa.def_values[reader.index][0])))
+            for reader in owner._readers(value)
+            if reader.defs
+        )
 
     def _combined(self, instr: Instr, part: int) -> list[tuple[Node, bool]] | None:
         owner = self._owner

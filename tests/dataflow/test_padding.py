@@ -492,6 +492,86 @@ def test_a_scan_that_a_loop_goes_on_with(fill: str, expected: str) -> None:
     assert set(statuses(RUNNING.replace("FILL", fill))) == {expected}
 
 
+SCANNED = """
+    and.b32 %r30, %r1, 7;
+    shr.u32 %r31, %r1, 3;
+    setp.eq.b32 %p3, %r30, 0;
+    setp.gt.u32 %p4, %r30, 1;
+    setp.gt.u32 %p5, %r30, 3;
+    ROWS
+    FILLED
+    ld.global.b32 %r9, [%d1+4096];
+    shfl.sync.bfly.b32 %r10, %r4, 31, 31, -1;
+    shfl.sync.bfly.b32 %r11, %r3, 31, 31, -1;
+    add.f32 %r12, %r10, %r11;
+    shfl.sync.up.b32 %r13, %r12, 1, 0, -1;
+    add.f32 %r14, %r12, %r13;
+    selp.f32 %r15, %r12, %r14, %p3;
+    shfl.sync.up.b32 %r16, %r15, 2, 0, -1;
+    add.f32 %r17, %r15, %r16;
+    selp.f32 %r18, %r17, %r15, %p4;
+    shfl.sync.up.b32 %r19, %r18, 4, 0, -1;
+    add.f32 %r20, %r18, %r19;
+    selp.f32 %r21, %r20, %r18, %p5;
+    shfl.sync.up.b32 %r22, %r21, 1, 0, -1;
+    add.f32 %r23, %r10, %r22;
+    selp.f32 %r24, %r10, %r23, %p3;
+    shfl.sync.bfly.b32 %r25, %r21, 31, 31, -1;
+    shfl.sync.bfly.b32 %r26, %r24, 31, 31, -1;
+    ex2.approx.f32 %r27, %r25;
+    ex2.approx.f32 %r28, %r26;
+"""
+"""Sums over the ends of four rows, two elements in each of eight lanes; then powers of two."""
+BY_ROWS = "setp.lt.s32 %p1, %r31, %r2;\nmov.pred %p2, %p1;"
+BY_COLUMNS = (
+    "shl.b32 %r32, %r30, 1;\nsetp.lt.s32 %p1, %r32, %r2;\nor.b32 %r33, %r32, 1;\n"
+    "setp.lt.s32 %p2, %r33, %r2;"
+)
+MASKED_SUMS = {
+    "": "add.f32 %r29, %r27, %r28;\n",
+    "apart": "mov.b32 %r29, %r27;\n",
+    "both": (
+        "selp.f32 %r27, %r27, 0f00000000, %p1;\nselp.f32 %r28, %r28, 0f00000000, %p2;\n"
+        "add.f32 %r29, %r27, %r28;\n"
+    ),
+    "the wrong way": (
+        "selp.f32 %r27, %r27, 0f00000000, %p2;\nselp.f32 %r28, %r28, 0f00000000, %p1;\n"
+        "add.f32 %r29, %r27, %r28;\n"
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("along", "fill", "masked", "lanes", "is_proved"),
+    [
+        (BY_ROWS, "0", "", (1, 2, 4), True),
+        (BY_ROWS, "0f3F800000", "", (1, 2, 4), True),
+        (BY_ROWS, "0f3F800000", "", (1, 2, 4, 8), False),
+        (BY_ROWS, "0", "", (1, 2, 4, 8), False),
+        (BY_ROWS, "0", "both", (1, 2, 4, 8, 16), True),
+        (BY_COLUMNS, "0", "apart", (8, 16), True),
+        (BY_COLUMNS, "0", "apart", (1, 2, 4), False),
+        # One of two columns may be padding, and the sum before it then is not.
+        (BY_COLUMNS, "0", "", (8, 16), False),
+        (BY_COLUMNS, "0", "both", (1, 2, 4), True),
+        (BY_COLUMNS, "0", "the wrong way", (1, 2, 4), False),
+        (BY_COLUMNS, "0f3F800000", "both", (1, 2, 4), False),
+    ],
+)
+def test_scans_of_reversed_rows(
+    along: str, fill: str, masked: str, lanes: tuple[int, ...], is_proved: bool
+) -> None:
+    loads = (
+        f"mov.b32 %r3, {fill};\n@%p1 ld.global.b32 %r3, [%d1];\n"
+        f"mov.b32 %r4, {fill};\n@%p2 ld.global.b32 %r4, [%d1];\n"
+    )
+    body = SCANNED.replace("ROWS", along).replace("FILLED", loads)
+    body += MASKED_SUMS[masked] + tree("add", "%r29", 40, lanes)
+    found = statuses(body)
+    assert found
+    assert (set(found) == {"proved"}) == is_proved
+
+
 RECURRENT = """
     mov.b32 %r4, 0;
     mov.b32 %r6, 0;
