@@ -25,6 +25,7 @@ from ptxlint.dataflow.joins import Joins, JoinsAnalysis
 from ptxlint.dataflow.lane_map import lane_width
 from ptxlint.dataflow.movements import Movements
 from ptxlint.dataflow.obstacles import Obstacles
+from ptxlint.dataflow.padded_rows import PaddedRows
 from ptxlint.dataflow.padding_axes import Axes
 from ptxlint.dataflow.padding_bytes import ByteMarks, has_bytes
 from ptxlint.dataflow.padding_marks import Mark, Marks
@@ -47,6 +48,7 @@ from ptxlint.dataflow.padding_words import Words
 from ptxlint.dataflow.polynomial import Polynomial
 from ptxlint.dataflow.recurrences import Recurrences
 from ptxlint.dataflow.reductions import (
+    WHOLE,
     Leaf,
     Node,
     Reduction,
@@ -64,6 +66,7 @@ from ptxlint.dataflow.uniformity import Uniformity, UniformityAnalysis
 from ptxlint.dataflow.vacuity import VACUOUS, Vacuity
 from ptxlint.facts import Analysis, Facts
 from ptxlint.ir.instruction import Instr
+from ptxlint.ir.operand import Operand
 from ptxlint.ir.types import BITS
 
 PROVED: Final = "proved"
@@ -177,6 +180,7 @@ class Padding:
             self._conditions = Conditions(lane_width(facts), self.uniformity, self.reductions.loops)
             self._rounds = Rounds(self.ssa, self.reductions.loops, self.guards)
             self._standing = Standing(self.ssa, self.reductions.loops, self.guards, self._rounds)
+            self._padded_rows = PaddedRows(self.guards, self.reductions.loops)
             self._vacuity = Vacuity(
                 self.ssa, self.reductions.loops, self.guards, self._standing, self.uniformity,
                 lane_width(facts), self.steps,
@@ -645,6 +649,9 @@ class Padding:
         if axis == _SAME:
             reason = "the padding lies along an axis that is not combined"
             return Pair(site, conjunct, reduction, held, PROVED, reason, leaf)
+        if form is not None and self._is_of_padded_rows(reduction, leaf, condition, form):
+            reason = "what padding adds goes to rows that are padding themselves"
+            return Pair(site, conjunct, reduction, held, PROVED, reason, leaf)
         if held is not None and self._undecided.issuperset(loads):
             # Nothing that could only be proved is evaluated for loads that are open already.
             doubt = self._doubt(reduction, condition, axis)
@@ -675,6 +682,26 @@ class Padding:
         if status == OPEN:
             self._left_open[alike] = self._left_open.get(alike, 0) + 1
         return Pair(site, conjunct, reduction, value, status, reason, leaf)
+
+    def _is_of_padded_rows(
+        self, reduction: Reduction, leaf: Leaf, condition: Condition, form: Format
+    ) -> bool:
+        """True if padding of a leaf is let through in rows alone that are padding themselves."""
+        plain = leaf.product is None and leaf.node.part == WHOLE and not leaf.narrow
+        select = self.reductions.definition(self.ssa.resolve(leaf.node.value))
+        if select is None or select.opcode != "selp" or not plain or leaf.ways:
+            return False
+
+        def is_neutral(operand: Operand) -> bool:
+            word = self.words.operand(select, operand, condition)
+            return bool(self._neutral(reduction, as_float(word, form), False))
+
+        rows = [
+            other
+            for other in self._marks.conditions_in(self._marks.of_leaf(leaf))
+            if other is not condition and self._axis(reduction, leaf, other) == _SAME
+        ]
+        return bool(rows) and self._padded_rows.takes(select, condition, rows, is_neutral)
 
     def _block_of(self, leaf: Leaf) -> int:
         """The block in which a leaf is made."""

@@ -295,6 +295,14 @@ class Words:
         found = self._lookup(value, condition)
         return UNKNOWN if found is None else found
 
+    def operand(self, instr: Instr, operand: Operand, condition: Condition | None) -> Word:
+        """What an operand holds: see `free` and `under`."""
+        read = self._reductions.read(instr, operand)
+        if read is not None:
+            return self._answer(read, condition)
+        is_only_written = isinstance(operand, Register)
+        return UNKNOWN if is_only_written else self._transfer.constant(instr, operand)
+
     def put(
         self, store: Instr, value: int | None, part: int, parts: int, condition: Condition
     ) -> Word:
