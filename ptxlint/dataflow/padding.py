@@ -228,15 +228,16 @@ class Padding:
     def release(self) -> None:
         """Take apart what refers to itself."""
         self._drop_evaluators()
+        if self._has_words:
+            self._marks.of_byte = None
 
     def _drop_evaluators(self) -> None:
         for evaluator in self._evaluators.values():
             evaluator.release()
         self._evaluators.clear()
         for relatives in self._relatives.values():
-            for evaluator in relatives.values():
+            for evaluator in list(relatives.values()):
                 evaluator.release()
-            relatives.clear()
         self._relatives.clear()
 
     def _find_words(self) -> Words:
@@ -244,19 +245,10 @@ class Padding:
         words = Words(
             self.ssa, self.guards, self.uniformity, self.reductions, self._dependences,
             self._conditions, self._movements, self._marks, self._joins, self._standing,
-            self.steps, self._stored,
+            self.steps, self._reach.stored_in_shared,
         )  # fmt: skip
         words.want(self._wanted())
         return words
-
-    def _stored(self) -> list[int]:
-        """What goes to shared memory and may be infinite or NaN.
-
-        What warps hand over within one reduction is left out: nothing else reads it.
-        """
-        if self._reach.is_without_infinities:
-            return []
-        return [v for s in self._reach.shared_stores() for v in self._reach.payload(s)]
 
     def _wanted(self) -> Iterator[int]:
         """What reductions combine and products multiply, where that has marks."""

@@ -253,6 +253,15 @@ class Reach:
                 out.append(instr)
         return out
 
+    def stored_in_shared(self) -> list[int]:
+        """What goes to shared memory and may be infinite or NaN.
+
+        What warps hand over within one reduction is left out: nothing else reads it.
+        """
+        if self.is_without_infinities:
+            return []
+        return [v for store in self.shared_stores() for v in self.payload(store)]
+
     def _is_step(self, value: int) -> bool:
         """True for what a reduction made of values from several lanes, or for a pair of such."""
         step_at = self._reductions.step_at

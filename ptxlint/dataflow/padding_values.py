@@ -386,8 +386,13 @@ class Evaluator:
         """The evaluators for other hypotheses that were made on the way."""
 
     def release(self) -> None:
-        """Take the evaluators of a family apart, which refer to each other."""
-        self._family.clear()
+        """Take all evaluators apart that were made of this one, which refer to each other."""
+        work = [self]
+        while work:
+            current = work.pop()
+            for made in (current._family, current._relatives, current._constant):
+                work += made.values()
+                made.clear()
 
     def of(self, value: int) -> Found:
         """The word that a value holds.

@@ -214,9 +214,7 @@ class Words:
         """What a load from shared memory gives of which nobody knows where it comes from."""
         self._is_guessed = False
         """True if that was made use of."""
-        self._transfer = _Transfer(
-            self, ssa, guards, uniformity, reductions, dependences, steps, joins
-        )
+        self._transfer = _Transfer(ssa, guards, uniformity, reductions, dependences, steps, joins)
         self._table = WordTable()
         self._truths: dict[tuple[int, int], bool | None] = {}
         self._needed: dict[int, list[Conjunction | None]] = {}
@@ -929,7 +927,7 @@ class Words:
         together = tuple(key)
         known = memo.get(together)
         if known is None:
-            found = self._transfer.result(instr, recipe.value, condition)
+            found = self._transfer.result(self, instr, recipe.value, condition)
             if found is None:
                 return None
             known = memo[together] = self._table.of(found)
@@ -1705,7 +1703,6 @@ class _Transfer(Evaluator):
 
     def __init__(
         self,
-        words: Words,
         ssa: Ssa,
         guards: Guards,
         uniformity: Uniformity,
@@ -1718,16 +1715,21 @@ class _Transfer(Evaluator):
             ssa, guards, uniformity, reductions, Hypothesis(None, ALWAYS, 0), steps,
             dependences=dependences, joins=joins,
         )  # fmt: skip
-        self._words = words
+        self._words: Words | None = None
         self._under: Condition | None = None
         self._is_missing_some = False
 
-    def result(self, instr: Instr, value: int, condition: Condition | None) -> Word | None:
+    def result(
+        self, words: Words, instr: Instr, value: int, condition: Condition | None
+    ) -> Word | None:
         """What an instruction writes; None while an operand is not known."""
+        self._words = words
         self._under = condition
         self._is_missing_some = False
         is_test = self.ssa.register[value].type == "pred"
         found = self._tested(instr, value) if is_test else self._transfer(instr, value)
+        # Words hold this one, which need not hold them.
+        self._words = None
         return None if self._is_missing_some else found.word
 
     def loaded(self, instr: Instr, value: int) -> Word:
@@ -1746,6 +1748,7 @@ class _Transfer(Evaluator):
     def _source(self, instr: Instr, operand: Operand) -> Found:
         if isinstance(operand, Register):
             read = self._reductions.read(instr, operand)
+            assert self._words is not None
             word = UNKNOWN if read is None else self._words._lookup(read, self._under)
             if word is None:
                 self._is_missing_some = True
@@ -1754,9 +1757,11 @@ class _Transfer(Evaluator):
         return super()._source(instr, operand)
 
     def _outcome(self, predicate: int) -> tuple[bool | None, bool]:
+        assert self._words is not None
         return self._words.truth(predicate, self._under), False
 
     def _truth(self, predicate: int) -> tuple[bool | None, bool]:
+        assert self._words is not None
         return self._words.decided(predicate, self._under), False
 
 
