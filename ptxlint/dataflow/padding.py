@@ -691,7 +691,9 @@ class Padding:
         rows = [
             other
             for other in self._marks.conditions_in(self._marks.of_leaf(leaf))
-            if other is not condition and self._axis(reduction, leaf, other) == _SAME
+            if other is not condition
+            and self._marks.is_the_same(reduction, other)
+            and self._marks.is_shared_by_all(reduction, other)
         ]
         return bool(rows) and self._padded_rows.takes(select, condition, rows, is_neutral)
 
