@@ -163,10 +163,10 @@ def _leaves_something(instr: Instr) -> bool:
     shape = instr.shape
     if shape.row.is_call or not shape.row.known:
         return True
-    written = memory_of(shape).writes
-    if not _OWN_MEMORY.issuperset(written):
+    # CTAs of a cluster see each other's shared memory.
+    if instr.opcode == "mapa" or any("cluster" in modifier for modifier in shape.modifiers):
         return True
-    return bool(written) and any("cluster" in modifier for modifier in shape.modifiers)
+    return not _OWN_MEMORY.issuperset(memory_of(shape).writes)
 
 
 __all__ = ["VACUOUS", "Vacuity"]

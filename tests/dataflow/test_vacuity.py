@@ -44,6 +44,8 @@ def test_a_store_under_another_bound_takes_the_padding() -> None:
     assert summed(masked("%r50", 0)) == {"open": 1}
     assert summed(masked("%r2", 0) + "st.global.b32 [%d2+4], %r4;\n") == {"open": 1}
     assert summed(masked("%r2", 0) + "red.global.add.f32 [%d2+4], %r4;\n") == {"open": 1}
+    barrier = "barrier.cluster.arrive;\nbarrier.cluster.wait;\n"
+    assert summed(barrier + masked("%r2", 0)) == {"open": 1}
     # What stays in the block is no matter.
     assert summed(masked("%r2", 0) + "st.local.b32 [%d2+4], %r4;\n") == {"proved": 1}
 
