@@ -28,6 +28,7 @@ from ptxlint.dataflow.obstacles import Obstacles
 from ptxlint.dataflow.padded_rows import PaddedRows
 from ptxlint.dataflow.padding_axes import Axes
 from ptxlint.dataflow.padding_bytes import ByteMarks, has_bytes
+from ptxlint.dataflow.padding_chains import Chains
 from ptxlint.dataflow.padding_marks import Mark, Marks
 from ptxlint.dataflow.padding_moves import Mover
 from ptxlint.dataflow.padding_products import Products
@@ -365,7 +366,8 @@ class Padding:
 
     def _of_products(self) -> Iterator[tuple[int, Pair]]:
         """The verdicts on what reaches the factors of products."""
-        products = Products(self._conditions, self.reductions, self._marks, self.words)
+        chains = Chains(self.ssa, self.reductions, self._movements)
+        products = Products(self._conditions, self.reductions, self._marks, self.words, chains)
         for instr in self.reductions.contractions:
             seen: set[object] = set()
             for judged in products.judge(instr):

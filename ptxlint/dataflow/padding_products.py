@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from ptxlint.dataflow.conditions import Condition, Conditions
 from ptxlint.dataflow.fragments import Element, Fragments, carry, depends_on, elements_of
 from ptxlint.dataflow.lane_map import LaneMap
+from ptxlint.dataflow.padding_chains import Chains
 from ptxlint.dataflow.padding_marks import IN_TENSORS, Mark, Marks
 from ptxlint.dataflow.padding_values import UNKNOWN, Word, as_float, is_finite_word
 from ptxlint.dataflow.padding_words import FACTORS, Words
@@ -63,7 +64,12 @@ class Products:
     """Judges the factors of the products of one function."""
 
     def __init__(
-        self, conditions: Conditions, reductions: Reductions, marks: Marks, words: Words
+        self,
+        conditions: Conditions,
+        reductions: Reductions,
+        marks: Marks,
+        words: Words,
+        chains: Chains,
     ) -> None:
         self._conditions = conditions
         self._reductions = reductions
@@ -72,6 +78,8 @@ class Products:
         self._across: dict[tuple[int, int, int], Condition | None] = {}
         self._stored: dict[frozenset[int] | None, list[Judged]] = {}
         self._axes: dict[tuple[int, int, int], bool] = {}
+        self._chains = chains
+        self._of_all: dict[tuple[int, int, int, bool], bool] = {}
         self._nothing: dict[object, int] = {}
         self._met: dict[object, dict[LaneMap | None, tuple[_Other, ...]]] = {}
         self._judged: dict[object, Judged] = {}
@@ -173,7 +181,9 @@ class Products:
         if condition.lost:
             return Judged(mark, False, condition.lost)
         if not condition.bits and not self._conditions.is_carried(condition):
-            return Judged(mark, True, _EVERYWHERE)
+            if self._is_of_all(instr, side, condition):
+                return Judged(mark, True, _EVERYWHERE)
+            return self._not_nothing(instr, own, mark)
         along, across = element.first, element.second
         if side:
             along, across = across, along
@@ -181,9 +191,56 @@ class Products:
             if self._depends(condition, across, lanes):
                 return Judged(mark, False, _BOTH)
             return Judged(mark, True, _APART)
+        # It may tell warps apart, or CTAs.
+        no_lane = condition.map is not None and not self._depends(condition, across, lanes)
+        if no_lane and self._is_of_all(instr, side, condition, True):
+            return Judged(mark, True, _APART)
+        return self._not_nothing(instr, own, mark)
+
+    def _not_nothing(self, instr: Instr, own: _Part, mark: Mark) -> Judged:
+        """What holds of a mark along k whose element may add something."""
+        condition = mark.condition
         is_zero, is_finite = self._told(instr, own, condition)
         reason = _NOT_FINITE if is_zero or not is_finite else _NOT_ZERO
         return Judged(mark, False, reason, self._infinity(instr, own, condition))
+
+    def _is_of_all(
+        self, instr: Instr, side: int, condition: Condition, with_start: bool = False
+    ) -> bool:
+        """True if a condition is that of all elements on one side of all products that are added
+        to one another, and of what they start from if that is asked for."""
+        chain = self._chains.of(instr)
+        if chain is None:
+            return not with_start
+        key = id(chain), side, condition.number, with_start
+        found = self._of_all.get(key)
+        if found is None:
+            found = not self._conditions.varies_in_any(condition, chain.headers) and all(
+                self._has_side(product, side, condition) for product in chain.products
+            )
+            if found and with_start:
+                found = all(self._starts(value, condition) for value in chain.starts)
+            self._of_all[key] = found
+        return found
+
+    def _has_side(self, product: Instr, side: int, condition: Condition) -> bool:
+        fragments = self._marks.fragments_of(product)
+        if fragments is None or (
+            fragments[side] is None and self._marks.in_memory(product, side) is None
+        ):
+            return False
+        elements = fragments.second if side else fragments.first
+        return all(
+            condition in self._marks.conditions_in(bits)
+            for _, bits in self._marks.of_factor(product, side, elements)
+        )
+
+    def _starts(self, value: int, condition: Condition) -> bool:
+        """True for a sum's start that is 0, or that a condition is about as well."""
+        word = self._words.free(value)
+        if isinstance(word, int) and not word:
+            return True
+        return condition in self._marks.conditions_of(value)
 
     def _depends(self, condition: Condition, coordinate: LaneMap, lanes: int) -> bool:
         """True if a condition tells apart elements along a coordinate."""

@@ -101,3 +101,75 @@ def test_a_product_of_data_is_data(name: str) -> None:
         for value in padding.ssa.def_values[instr.index]
     }
     assert words == {repr(DATA)}
+
+
+BLOCKS = """.version 8.6
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 .ptr .global .align 16 a, .param .u64 .ptr .global .align 16 b,
+    .param .u32 n) .reqntid 64
+{
+.reg .pred %p<9>;
+.reg .b32 %r<60>;
+.reg .b64 %d<9>;
+mov.u32 %r1, %tid.x;
+mov.u32 %r2, %ctaid.x;
+ld.param.u32 %r3, [n];
+ld.param.u64 %d1, [a];
+ld.param.u64 %d2, [b];
+mul.wide.u32 %d3, %r1, 4;
+add.s64 %d1, %d1, %d3;
+shr.u32 %r4, %r1, 5;
+MASKS
+LOADS
+ld.global.b32 %r14, [%d1+64];
+ld.global.b32 %r15, [%d1+68];
+mov.b32 %r30, START;
+mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32
+    {%r20, %r21, %r22, %r23}, {%r10, %r11, %r12, %r13}, {%r14, %r15}, {%r30, %r30, %r30, %r30};
+MORE
+st.global.v4.b32 [%d2], {%r20, %r21, %r22, %r23};
+ret;
+}
+"""
+AGAIN = """mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32
+    {%r20, %r21, %r22, %r23}, {A}, {%r14, %r15}, {%r20, %r21, %r22, %r23};"""
+DATA_BEYOND = "ld.global.b32 %r31, [%d1+128];\n"
+BY_K = (
+    "shl.b32 %r5, %r2, 1;\nor.b32 %r6, %r5, 1;\nsetp.lt.s32 %p1, %r5, %r3;\n"
+    "setp.lt.s32 %p2, %r6, %r3;"
+)
+BY_CTA = "setp.lt.s32 %p1, %r2, %r3;\nmov.pred %p2, %p1;"
+BY_WARP = "setp.lt.s32 %p1, %r4, %r3;\nmov.pred %p2, %p1;"
+SAME, OTHER = "%r10, %r11, %r12, %r13", "%r31, %r31, %r31, %r31"
+
+
+@pytest.mark.parametrize(
+    ("masks", "fill", "start", "more", "is_proved"),
+    [
+        # Two blocks of k, of which the CTA's number tells whether they are beyond.
+        (BY_K, "0", "0", "", True),
+        (BY_K, "0x3C003C00", "0", "", False),
+        (BY_CTA, "0x3C003C00", "0", "", True),
+        (BY_CTA, "0x3C003C00", "0", AGAIN.replace("A", SAME), True),
+        (BY_CTA, "0x3C003C00", "0", DATA_BEYOND + AGAIN.replace("A", OTHER), False),
+        (BY_WARP, "0", "0", DATA_BEYOND + AGAIN.replace("A", OTHER), True),
+        (BY_WARP, "0x3C003C00", "0", "", True),
+        (BY_WARP, "0x3C003C00", "0", AGAIN.replace("A", SAME), True),
+        (BY_WARP, "0x3C003C00", "0", DATA_BEYOND + AGAIN.replace("A", OTHER), False),
+        (BY_WARP, "0x3C003C00", "0f3F800000", "", False),
+    ],
+)  # fmt: skip
+def test_blocks_that_no_lane_of_a_product_tells_apart(
+    masks: str, fill: str, start: str, more: str, is_proved: bool
+) -> None:
+    loads = "".join(
+        f"mov.b32 %r{at}, {fill};\n@%p{1 + at // 12} ld.global.b32 %r{at}, [%d1+{4 * at}];\n"
+        for at in range(10, 14)
+    )
+    text = BLOCKS.replace("MASKS", masks).replace("LOADS", loads)
+    module = parse(text.replace("START", start).replace("MORE", more), "k.ptx")
+    facts = Facts(module, module.kernels()[0])
+    found = {verdict.status for verdict in facts.get(PaddingAnalysis).verdicts}
+    assert found
+    assert (found == {"proved"}) == is_proved
