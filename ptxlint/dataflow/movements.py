@@ -17,7 +17,8 @@ from ptxlint.dataflow.lane_map import LaneMap, compose_some, readers
 from ptxlint.dataflow.linear import Piece
 from ptxlint.dataflow.reductions import Reductions
 from ptxlint.dataflow.rounds import Rounds
-from ptxlint.dataflow.shared_cells import Age
+from ptxlint.dataflow.shared_cells import Age, Write
+from ptxlint.dataflow.shared_match import Source as GrainSource
 from ptxlint.dataflow.shared_provenance import (
     Movement,
     OriginMemo,
@@ -158,14 +159,21 @@ class Movements:
         self._back: dict[tuple[Any, ...], tuple[bool, Condition | None]] = {}
         self._headers: dict[int, tuple[int, ...]] = {}
         self._routes: dict[tuple[Any, ...], Route] = {}
-        self._bundles: dict[tuple[Any, ...], tuple[Route, ...]] = {}
+        self._bundles: dict[tuple[int, int], tuple[Route, ...]] = {}
+        self._times: dict[int, tuple[int, tuple[Age, ...], tuple[int, ...], int]] = {}
+        """By write: a number for when it was done, its rounds, the loops of which they say nothing,
+        and the instruction if that matters."""
+        self._moments: dict[tuple[tuple[Age, ...], tuple[int, ...], int], int] = {}
+        self._starts: dict[int, tuple[Instr, int | None, int, int, bool]] = {}
+        """By way of the memo: its store, the part of a value that it stored, and `maybe`."""
+        self._grains: dict[int, list[tuple[GrainSource, tuple[Route, ...]]]] = {}
+        """By grain of shared memory: what comes to it from each payload, and how."""
         self._origins = OriginMemo()
         self._arrivals: dict[tuple[int, int], tuple[tuple[Way, ...], ...] | None] = {}
         self._matrices: dict[tuple[int, int], MatrixArrivals | None] = {}
         self._shapes: dict[tuple[Any, ...], int] = {}
         self._through: dict[tuple[int, ...], Condition | None] = {}
         self._next_rounds: dict[tuple[int, int], Condition | None] = {}
-        self._places: dict[Payload, tuple[int | None, int, int]] = {}
         self.stores = [
             i
             for i in self._instrs
@@ -280,29 +288,39 @@ class Movements:
         return later, None if later.lost else map_
 
     def _arrived(self, movement: Movement) -> tuple[Way, ...]:
-        out: dict[tuple[Any, ...], Way] = {}
-        for payload, maybe, rounds, pieces in movement.origins(self._origins):
-            store = payload.instr
-            place = self._places.get(payload)
-            if place is None:
-                place = self._places[payload] = self._place(payload)
-            for route in self._routes_of(store, rounds, pieces):
-                key = store.index, place, maybe, route.number
-                if key not in out:
-                    out[key] = Way(store, *place, maybe, route)
-        return tuple(out.values())
+        known = self._origins
+        routes = self._grains.get(movement.grain)
+        if routes is None:
+            routes = self._grains[movement.grain] = [
+                (source, self._routes_of(source.write, pieces))
+                for source, pieces in movement.origins(known)
+            ]
+        out: list[Way] = []
+        for source, own in routes:
+            number = movement.way(source, known)
+            start = self._starts.get(number)
+            if start is None:
+                payload, maybe, _ = known.ways[number]
+                start = self._starts[number] = (payload.instr, *self._place(payload), maybe)
+            out += [Way(*start, route) for route in own]
+        return tuple(dict.fromkeys(out))
 
-    def _routes_of(
-        self, store: Instr, rounds: tuple[Age, ...], pieces: tuple[Piece, ...]
-    ) -> tuple[Route, ...]:
-        headers = [age.header for age in rounds]
-        outside = tuple([h for h in self._around(store) if h not in headers])
-        # What was stored in an unknown round is known by the instruction that stored it.
-        known = not outside and all(age.rounds is not None for age in rounds)
-        key = pieces, rounds, outside, -1 if known else store.index
+    def _routes_of(self, write: Write, pieces: tuple[Piece, ...]) -> tuple[Route, ...]:
+        # Writes and pieces live as long as the function's facts, so that they can be told by id.
+        time = self._times.get(id(write))
+        if time is None:
+            headers = [age.header for age in write.rounds]
+            outside = tuple([h for h in self._around(write.instr) if h not in headers])
+            # What was stored in an unknown round is known by the instruction that stored it.
+            known = not outside and all(age.rounds is not None for age in write.rounds)
+            named = -1 if known else write.instr.index
+            number = self._moments.setdefault((write.rounds, outside, named), len(self._moments))
+            time = self._times[id(write)] = number, write.rounds, outside, named
+        key = id(pieces), time[0]
         found = self._bundles.get(key)
         if found is None:
-            found = self._bundles[key] = tuple([self._route(p, *key[1:], store) for p in pieces])
+            found = tuple([self._route(piece, *time[1:], write.instr) for piece in pieces])
+            self._bundles[key] = found
         return found
 
     def _route(

@@ -170,6 +170,11 @@ class Marks:
         self._beyond: dict[tuple[int, int, int, tuple[int, int]], int] = {}
         self._sides: dict[object, list[tuple[int, int, LaneMap]]] = {}
         self._maps: dict[LaneMap, LaneMap] = {}
+        self._products: dict[object, dict[int, tuple[int, int, bool]]] = {}
+        self._registers: dict[
+            int, tuple[tuple[int, ...] | None, tuple[int, ...] | None, tuple[int, ...]]
+        ] = {}
+        """By product: see `_read_by`."""
         self._fragments: dict[int, tuple[Fragments, Fragments]] = {}
         self._rounds: dict[tuple[int, int], int] = {}
         self._shuffles: dict[tuple[int, int], int] = {}
@@ -340,11 +345,11 @@ class Marks:
                 agenda.add(instr.index)
 
     def _set(self, value: int, marks: Halves) -> None:
-        if not marks[0] and not marks[1]:
-            return
-        if not self._uniformity.dependence(value) & ANY_INDEX:
-            return
-        old = self._of.get(value, NONE)
+        old = self._of.get(value)
+        if old is None:
+            if marks == NONE or not self._uniformity.dependence(value) & ANY_INDEX:
+                return
+            old = NONE
         new = old[0] | marks[0], old[1] | marks[1]
         if new == old:
             return
@@ -1164,17 +1169,67 @@ class Marks:
                 self._written(value, (marks, marks))
             return
         fragments = self._interned(known)
-        by_register: dict[int, list[int]] = {}
-        factors = self.factors(instr, fragments)
+        registers = self._registers.get(instr.index)
+        if registers is None:
+            registers = self._registers[instr.index] = self._read_by(instr, fragments)
         in_memory = 0
+        held: list[object] = []
         for side in (0, 1):
-            if fragments[side] is None and self.in_memory(instr, side) is None:
+            values = registers[side]
+            if values is not None:
+                held.append(self._all_of(values))
+                continue
+            factor = self.in_memory(instr, side)
+            if factor is None:
                 self._unplaced.add(instr.index)
                 in_memory = self._lost(_IN_MEMORY, self._all_stored(instr))
+            held.append(None if factor is None else (id(factor.element), factor.bits))
+        # Products of one shape whose factors have the same marks bring the same to the result.
+        key = id(fragments), *held
+        brought = self._products.get(key)
+        if brought is None:
+            brought = self._products[key] = self._brought_by(instr, fragments)
+        added = self._all_of(registers[2])
+        for register, (low, high, is_whole) in brought.items():
+            if register >= len(defs):
+                continue
+            own = added[register] if register < len(added) else NONE
+            if is_whole:
+                own = own[0] | own[1], own[0] | own[1]
+            self._written(defs[register], (low | own[0] | in_memory, high | own[1] | in_memory))
+
+    def _all_of(self, values: tuple[int, ...]) -> tuple[Halves, ...]:
+        known = self._of
+        return tuple([known.get(value, NONE) for value in values])
+
+    def _read_by(
+        self, instr: Instr, fragments: Fragments
+    ) -> tuple[tuple[int, ...] | None, tuple[int, ...] | None, tuple[int, ...]]:
+        """The values of a product's factors, None for one in memory, and of its accumulator by
+        register; -1 for what is no value."""
+        read = self._reductions.read
+        sides: list[tuple[int, ...] | None] = []
+        for side in (0, 1):
+            found = None
+            if fragments[side] is not None:
+                values = [read(instr, r) for r in elements_of(instr.operands[1 + side])]
+                found = tuple([-1 if value is None else value for value in values])
+            sides.append(found)
+        added: list[int | None] = []
+        if instr.opcode != "wgmma" or self._movements.is_added_to(instr) is not False:
+            count = 1 + max([element.register for element in fragments.result], default=-1)
+            added = [self._movements.accumulator(instr, at) for at in range(count)]
+        return sides[0], sides[1], tuple([-1 if value is None else value for value in added])
+
+    def _brought_by(self, instr: Instr, fragments: Fragments) -> dict[int, tuple[int, int, bool]]:
+        """By register of the result: the marks of the factors that go to its halves, and whether
+        it is one element."""
+        factors = self.factors(instr, fragments)
         sides = [[f for f in factors if f[1] == side] for side in (0, 1)]
         brought: dict[tuple[int, int], int] = {}
+        out: dict[int, tuple[int, int, bool]] = {}
         for element in fragments.result:
-            marks = self._accumulated(instr, element)
+            marks = 0
             for along, shared in ((0, element.first), (1, element.second)):
                 key = along, id(shared)
                 found = brought.get(key)
@@ -1185,16 +1240,14 @@ class Marks:
                         found |= self._all_behind(factor, coordinate, shared, lanes)
                     brought[key] = found
                 marks |= found
-            marks |= in_memory
-            slots = by_register.setdefault(element.register, [0, 0])
+            low, high, is_whole = out.get(element.register, (0, 0, False))
             if element.parts == 1:
-                slots[0] |= marks
-                slots[1] |= marks
+                out[element.register] = low | marks, high | marks, True
+            elif element.part * 2 // element.parts:
+                out[element.register] = low, high | marks, is_whole
             else:
-                slots[element.part * 2 // element.parts] |= marks
-        for register, slots in by_register.items():
-            if register < len(defs):
-                self._written(defs[register], (slots[0], slots[1]))
+                out[element.register] = low | marks, high, is_whole
+        return out
 
     def _unknown_product(self, instr: Instr, defs: tuple[int, ...]) -> None:
         bits = self.of_all(instr)
@@ -1247,13 +1300,6 @@ class Marks:
             low, high = self._get(value)
             bits |= low | high
         return bits
-
-    def _accumulated(self, instr: Instr, element: Element) -> int:
-        """The marks of the element of the accumulator that a result's element is added to."""
-        if instr.opcode == "wgmma" and self._movements.is_added_to(instr) is False:
-            return 0
-        value = self._movements.accumulator(instr, element.register)
-        return 0 if value is None else self.of(value, element.part, element.parts)
 
     def factors(self, instr: Instr, fragments: Fragments) -> list[tuple[int, int, LaneMap]]:
         """The marks of the factors' elements that go on to the result.

@@ -133,27 +133,42 @@ class Passage(NamedTuple):
 
 
 class Origin(NamedTuple):
-    """All that comes to a part of a register from one payload, stored in the same round.
+    """All that comes to a grain of shared memory from one payload, stored in the same round.
 
-    `pieces` map the reading index to the storing thread. For the rest see `Passage`.
+    `pieces` map the reading index to the storing thread, and `source` is the place of one of them.
+    Equal `pieces` of one function are one object.
     """
 
-    payload: Payload
-    maybe: bool
-    rounds: tuple[Age, ...]
+    source: Source
     pieces: tuple[Piece, ...]
 
 
 class OriginMemo:
     """What the origins of all movements of one function have in common."""
 
-    __slots__ = ("_said", "_starts", "_ways", "pieces", "ways")
+    __slots__ = (
+        "_contents",
+        "_said",
+        "_starts",
+        "_ways",
+        "contents",
+        "grains",
+        "interned",
+        "pieces",
+        "ways",
+    )
 
     def __init__(self) -> None:
         self.ways: list[tuple[Payload, bool, tuple[Age, ...]]] = []
         """Payload, `maybe` and rounds, each once."""
+        self.contents: list[int] = []
+        """By way: a number for its payload and `maybe`."""
+        self._contents: dict[tuple[Payload, bool], int] = {}
         self.pieces: dict[tuple[tuple[int, int], ...], tuple[Piece, ...]] = {}
         """By shapes and where they begin, the same in as few pieces as there are."""
+        self.interned: dict[tuple[Piece, ...], tuple[Piece, ...]] = {}
+        self.grains: dict[int, list[Origin]] = {}
+        """By the identity of a list of sources: what comes to the grain."""
         self._starts: dict[tuple[int, int, int, int], int] = {}
         self._ways: dict[tuple[Payload, bool, tuple[Age, ...]], int] = {}
         self._said: dict[tuple[int, ...], tuple[tuple[int, int], ...]] = {}
@@ -167,11 +182,26 @@ class OriginMemo:
         if found is None:
             operand, at = chunk.place(offset + byte)
             part = at * 8 // bits if chunk.element else 0
-            way = Payload(write.instr, operand, part, bits), write.maybe, write.rounds
+            what = Payload(write.instr, operand, part, bits), write.maybe
+            way = *what, write.rounds
             found = self._ways.setdefault(way, len(self.ways))
             if found == len(self.ways):
                 self.ways.append(way)
+                self.contents.append(self._contents.setdefault(what, len(self._contents)))
             self._starts[key] = found
+        return found
+
+    def pieces_of(self, sources: dict[tuple[int, int], Source]) -> tuple[Piece, ...]:
+        """The maps of some sources, by shape and where they begin, in as few pieces as there are.
+
+        Equal ones are one object.
+        """
+        key = tuple(sources)
+        found = self.pieces.get(key)
+        if found is None:
+            apart = dict.fromkeys([p for s in sources.values() for p in s.pieces])
+            merged = tuple(merged_pieces(list(apart)) if len(apart) > 1 else apart)
+            found = self.pieces[key] = self.interned.setdefault(merged, merged)
         return found
 
     def said(self, ways: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
@@ -230,12 +260,33 @@ class Movement:
         rest = (write.maybe, self._width, *write[6:])
         return [Passage(payload, *piece, *rest) for piece in source.pieces]
 
+    @property
+    def grain(self) -> int:
+        """What the parts have in common that come from the same grains of shared memory."""
+        return id(self._sources)
+
+    def way(self, source: Source, known: OriginMemo) -> int:
+        """The number of what one of the sources has for this part."""
+        return known.way(source, self._byte, self._bits)
+
     def origins(self, known: OriginMemo) -> list[Origin]:
-        """The ways by payload and round, in as few pieces as there are; each once."""
+        """The ways by payload and round, in as few pieces as there are; each once.
+
+        They are the same for all parts of a grain: only payloads then differ.
+        """
+        found = known.grains.get(id(self._sources))
+        if found is None:
+            found = known.grains[id(self._sources)] = self._find_origins(known)
+        return found
+
+    def _find_origins(self, known: OriginMemo) -> list[Origin]:
         byte, bits, way = self._byte, self._bits, known.way
+        numbers = [way(source, byte, bits) for source in self._sources]
+        contents = known.contents
+        if len({contents[number] for number in numbers}) == len(numbers):
+            return [Origin(s, known.pieces_of({(s.pair, id(s.shape)): s})) for s in self._sources]
         ways: dict[int, dict[tuple[int, int], Source]] = {}
-        for source in self._sources:
-            number = way(source, byte, bits)
+        for number, source in zip(numbers, self._sources, strict=True):
             found = ways.get(number)
             if found is None:
                 found = ways[number] = {}
@@ -243,15 +294,10 @@ class Movement:
         for narrow, wide in known.said(tuple(ways)) if len(ways) > 1 else ():
             if narrow in ways and wide in ways and ways[narrow].keys() <= ways[wide].keys():
                 del ways[narrow]
-        out = []
-        for number, sources in ways.items():
-            key = tuple(sources)
-            pieces = known.pieces.get(key)
-            if pieces is None:
-                apart = dict.fromkeys([p for s in sources.values() for p in s.pieces])
-                pieces = known.pieces[key] = tuple(merged_pieces(list(apart)))
-            out.append(Origin(*known.ways[number], pieces))
-        return out
+        return [
+            Origin(next(iter(sources.values())), known.pieces_of(sources))
+            for sources in ways.values()
+        ]
 
     def joined(self, others: list[Movement]) -> Movement:
         """The ways of this and of other movements of the same part."""
@@ -442,6 +488,7 @@ class _Setting:
             wanted += [self.words.value_read(instr, r) for r in matrices]
         self.graph = StageGraph(ssa, self.words, wanted)
         self._writes: dict[tuple[int, int], Write] = {}
+        self._aged: dict[tuple[int, int, tuple[Age, ...]], Write] = {}
         self._cells: dict[tuple[Any, ...], int] = {}
         self.memory = MatchMemory()
         self.divergent = self._divergent()
@@ -547,6 +594,14 @@ class _Setting:
         found = self._writes.get(key)
         if found is None:
             found = self._writes[key] = self._find_write(instr, number)
+        return found
+
+    def write_at(self, write: Write, number: int, ages: tuple[Age, ...]) -> Write:
+        """A store in a state, done in these rounds; one object for all that read it."""
+        key = write.instr.index, number, ages
+        found = self._aged.get(key)
+        if found is None:
+            found = self._aged[key] = write._replace(rounds=ages)
         return found
 
     def _find_write(self, instr: Instr, number: int) -> Write:
@@ -743,7 +798,7 @@ class _Search:
                     left &= ~met
                     old = claims.get((event.index, number, ages))
                     claims[event.index, number, ages] = _Claim(
-                        write._replace(rounds=ages), met | (old.cells if old else 0)
+                        setting.write_at(write, number, ages), met | (old.cells if old else 0)
                     )
             if not left:
                 continue
