@@ -259,6 +259,8 @@ class Words:
         self._recipes: dict[int, _Recipe | None] = {}
         self._constants: dict[object, Cell] = {}
         self._memos: dict[object, tuple[_Memo, _Memo]] = {}
+        self._looked_into: set[int] = set()
+        """The products whose factors in shared memory were asked for."""
         for value in self._ssa.at_entry:
             self._free[value] = [UNKNOWN]
 
@@ -312,7 +314,9 @@ class Words:
     def in_memory(self, instr: Instr, side: int, condition: Condition | None) -> Word:
         """What the elements of a factor in shared memory hold."""
         factor = self._marks.in_memory(instr, side)
-        self.want(self._stored_for(instr))
+        if instr.index not in self._looked_into:
+            self._looked_into.add(instr.index)
+            self.want(self._stored_for(instr))
         if factor is None or self._is_running or self._has_given_up:
             return UNKNOWN
         free, words = self.matrix(instr, side, factor)
@@ -1615,8 +1619,9 @@ class Words:
         key = instr.index, side
         held = self._matrices.get(key)
         if held is not None:
-            times = self._times
-            if held[0] == factor.bits and not any(times.get(v, 0) > held[1] for v in held[2]):
+            times, then = self._times, held[1]
+            is_same = held[0] == factor.bits
+            if is_same and (then == self._now or not any(times.get(v, 0) > then for v in held[2])):
                 return held[3]
         resolve = self._ssa.resolve
         stored = [
