@@ -643,9 +643,12 @@ def whole_ways(parts: list[list[Way]]) -> list[Way] | None:
                 return None
             out.append(first)
             continue
-        if second != first._replace(part=first.part + 1) or first.part % 2 or first.parts % 2:
+        store, value, part, parts_of, maybe, route = first
+        if second.value != value or second.part != part + 1 or second.parts != parts_of:
             return None
-        out.append(first._replace(part=first.part // 2, parts=first.parts // 2))
+        if second.maybe != maybe or part % 2 or parts_of % 2:
+            return None
+        out.append(Way(store, value, part // 2, parts_of // 2, maybe, route))
     return out
 
 

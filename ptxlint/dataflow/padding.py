@@ -258,14 +258,13 @@ class Padding:
             if any(marks.of_leaf(leaf) for leaf in reduction.leaves):
                 for leaf in reduction.leaves:
                     yield from self._roots(leaf)
+        read = self.reductions.read
         for instr in self.reductions.contractions:
-            if not marks.of_all(instr):
-                continue
-            for operand in instr.operands[1:3]:
-                for register in elements_of(operand):
-                    value = self.reductions.read(instr, register)
-                    if value is not None:
-                        yield value
+            registers = [r for operand in instr.operands[1:3] for r in elements_of(operand)]
+            values = [v for v in [read(instr, r) for r in registers] if v is not None]
+            # What lies in shared memory is asked for where it is judged.
+            if instr.opcode != "mma" or any(map(marks.of, values)):
+                yield from values
 
     # Sites ------------------------------------------------------------------------------------
     def _find_sites(self) -> None:

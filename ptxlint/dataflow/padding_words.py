@@ -427,7 +427,12 @@ class Words:
             for at in range(len(defs)):
                 inputs += self._stored(instr, at)
         elif opcode not in _BROUGHT and not instr.shape.row.is_call:
-            inputs += [resolve(v) for v in ssa.use_values[instr.index] if self._is_read(v)]
+            register, is_of_data = ssa.register, self.is_of_data
+            inputs += [
+                resolve(v)
+                for v in ssa.use_values[instr.index]
+                if register[v].type != "pred" or is_of_data(v)
+            ]
             if opcode in HOPPING:
                 hops = self._movements.hops
                 inputs += [resolve(h.value) for v in defs for h in hops(ssa.written(v))]
@@ -1199,16 +1204,14 @@ class Words:
         count = len(parts)
         active = [self._active(instr, at, part, parts) for part in range(count)]
         keys = tuple([self._marks.together(instr, at, part * 2 // count) for part in range(count)])
-        whole = whole_ways([[a.way for a in ways] for ways in active])
+        whole = whole_ways([[way for way, _ in ways] for ways in active])
         if whole is not None:
-            together = tuple([
-                Arrival(way, tuple([ways[place].bits[0] for ways in active]))
-                for place, way in enumerate(whole)
-            ])  # fmt: skip
+            marks = zip(*[[bits for _, bits in ways] for ways in active], strict=True)
+            together = [Arrival(way, bits) for way, bits in zip(whole, marks, strict=True)]
             found = [self._arrived(together, keys, asked)]
         else:
             found = [
-                self._arrived(tuple(ways), (key,), asked)
+                self._arrived([Arrival(way, (bits,)) for way, bits in ways], (key,), asked)
                 for ways, key in zip(active, keys, strict=True)
             ]
         width = BITS.get(self._ssa.register[value].type, 32)
@@ -1227,14 +1230,14 @@ class Words:
 
     def _active(
         self, instr: Instr, at: int, part: int, parts: tuple[tuple[Way, ...], ...]
-    ) -> list[Arrival]:
-        """The ways into a part of a register that say something of their own."""
+    ) -> list[tuple[Way, int]]:
+        """The ways into a part of a register that say something of their own, with the marks."""
         count = len(parts)
         active = self._marks.active(instr, at, part * 2 // count)
         if count > 2:
             # Marks are of halves, which both of their parts come into.
             active = [(way, bits) for way, bits in active if way in parts[part]]
-        return [Arrival(way, (bits,)) for way, bits in active]
+        return active
 
     def _assembled(
         self, found: list[Word | None], bits: int, width: int, is_signed: bool
@@ -1252,7 +1255,7 @@ class Words:
 
     def _arrived(
         self,
-        arrivals: tuple[Arrival, ...],
+        arrivals: list[Arrival],
         together: tuple[Together, ...],
         asked: tuple[Condition, ...],
     ) -> tuple[Word | None, dict[int, Word | None]]:
