@@ -45,14 +45,35 @@ class Constant(NamedTuple):
 
 
 class Descriptor(NamedTuple):
-    """A tensor descriptor that the host makes: tiles of `block` elements of a tensor."""
+    """A tensor descriptor that the host makes: tiles of `block` elements of a tensor.
+
+    `tensor` has the descriptor's own shape and strides, which need not be those of the tensor it
+    was made from. The kernel gets either a tensor map (`by` is `map`) or the address of the first
+    element (`pointer`) as one parameter, and each of `passed` as one more, in this order.
+    """
 
     tensor: Tensor
     block: tuple[int, ...]
     padding: str = "zero"
+    """What elements outside read as: `zero` or `nan`."""
+    by: str = "map"
+    passed: tuple[Scalar, ...] = ()
 
 
-Argument: TypeAlias = Tensor | Scalar | Constant | Descriptor
+class Tuple(NamedTuple):
+    """A tuple: its items are parameters one after the other, nested tuples included."""
+
+    items: tuple[Argument, ...]
+
+
+class Unknown(NamedTuple):
+    """A parameter of which only the type is known: what was passed could not be told."""
+
+    type: str
+    reason: str = ""
+
+
+Argument: TypeAlias = Tensor | Scalar | Constant | Descriptor | Tuple | Unknown
 
 
 class Autotuned(NamedTuple):
@@ -80,6 +101,9 @@ class Launch(NamedTuple):
     autotuned: Autotuned | None = None
     place: str = ""
     count: int = 1
+    scratch: tuple[int, int] = (0, 0)
+    """Bytes behind the two scratch pointers that Triton appends: the kernel's own, the profiler's;
+    0 for a null pointer."""
 
 
 __all__ = [
@@ -91,4 +115,6 @@ __all__ = [
     "Launch",
     "Scalar",
     "Tensor",
+    "Tuple",
+    "Unknown",
 ]
