@@ -1,0 +1,135 @@
+"""Arguments of a launch, from Python's objects to what `ptxlint.launches` holds."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from ptxlint.dynamic.capture.storages import Storages
+from ptxlint.launches import (
+    Argument,
+    Constant,
+    Descriptor,
+    Scalar,
+    Tensor,
+    Tuple,
+    Unknown,
+)
+
+_ALLOCATION_ALIGNMENT = 256
+"""Bytes that the start of what cudaMalloc gives is a multiple of."""
+_SPECIALISED = 16
+"""Bytes that Triton asks addresses to be a multiple of."""
+_FLOATS = re.compile(r"(fp|bf|f)\d+")
+_INTEGERS = re.compile(r"[iu]\d+")
+
+
+class Reader:
+    """Reads the arguments of one launch."""
+
+    def __init__(self, storages: Storages, tensor_maps: bool) -> None:
+        self._storages = storages
+        self._tensor_maps = tensor_maps
+        self._numbers: dict[Any, int] = {}
+        self.seen: list[Any] = []
+        """Tensors that the kernel was given."""
+
+    def read(self, value: Any, kind: Any) -> Argument:
+        """One argument; `kind` is Triton's type of the parameter."""
+        if isinstance(kind, tuple | list):
+            values = tuple(value)
+            return Tuple(tuple(self.read(v, k) for v, k in zip(values, kind, strict=True)))
+        if kind == "constexpr":
+            return Constant(spelled(value))
+        if kind.startswith("tensordesc"):
+            return self._descriptor(value, kind)
+        if kind.startswith("*"):
+            return self._pointer(value, kind)
+        value = getattr(value, "value", value)
+        try:
+            if _FLOATS.fullmatch(kind):
+                return Scalar(kind, float(value))
+            if _INTEGERS.fullmatch(kind):
+                return Scalar(kind, int(value))
+        except (TypeError, ValueError):
+            pass
+        return Unknown(kind, f"a {type(value).__name__}")
+
+    def _pointer(self, value: Any, kind: str) -> Argument:
+        tensor = _unwrapped(value)
+        if not hasattr(tensor, "untyped_storage"):
+            return Unknown(kind, f"a {type(value).__name__}, of which only an address is known")
+        dtype = getattr(value, "dtype", tensor.dtype)
+        return self.tensor(tensor, tuple(tensor.shape), tuple(tensor.stride()), dtype)
+
+    def tensor(
+        self, tensor: Any, shape: tuple[int, ...], strides: tuple[int, ...], dtype: Any
+    ) -> Tensor:
+        """A tensor, seen with this shape and these strides."""
+        self.seen.append(tensor)
+        known = self._storages.of(tensor)
+        storage = tensor.untyped_storage()
+        offset = int(tensor.storage_offset()) * int(tensor.dtype.itemsize)
+        return Tensor(
+            dtype=str(dtype).removeprefix("torch."),
+            shape=tuple(map(int, shape)),
+            strides=tuple(map(int, strides)),
+            storage=self._numbers.setdefault(storage._cdata, len(self._numbers)),
+            storage_bytes=int(storage.nbytes()),
+            offset=offset,
+            alignment=_alignment(offset, offset if tensor.is_meta else int(tensor.data_ptr())),
+            fresh=known.fresh if known is not None else "",
+        )
+
+    def _descriptor(self, value: Any, kind: str) -> Argument:
+        base = getattr(value, "base", None)
+        if not hasattr(base, "untyped_storage"):
+            return Unknown(kind, f"a {type(value).__name__} without a tensor")
+        shape, strides = tuple(map(int, value.shape)), tuple(map(int, value.strides))
+        block = tuple(map(int, value.block_shape))
+        padding = str(getattr(value, "padding", "zero"))
+        sizes = [Scalar("i32", size) for size in shape] + [Scalar("i64", s) for s in strides]
+        if self._tensor_maps:
+            passed = sizes
+        else:
+            passed = [Scalar("i64", number) for number in (*shape, *strides)]
+            passed.append(Scalar("i1", int(padding == "nan")))
+            rounding = getattr(value, "round_f32_to_tf32", None)
+            if rounding is not None:
+                passed.append(Scalar("i1", int(bool(rounding))))
+            passed += sizes
+        tensor = self.tensor(base, shape, strides, base.dtype)
+        by = "map" if self._tensor_maps else "pointer"
+        return Descriptor(tensor, block, padding, by, tuple(passed))
+
+
+def _unwrapped(value: Any) -> Any:
+    """The tensor behind what `triton.reinterpret` made."""
+    while not hasattr(value, "untyped_storage") and hasattr(value, "base"):
+        value = value.base
+    return value
+
+
+def _alignment(offset: int, address: int) -> int:
+    """The largest power of two that divides an address, up to what allocations promise.
+
+    Stand-ins on the CPU start at multiples of 64, what they stand for at those of 256.
+    """
+    start_is_aligned = (address - offset) % _SPECIALISED == 0
+    bits = offset | _ALLOCATION_ALIGNMENT if start_is_aligned else address | _SPECIALISED
+    return bits & -bits
+
+
+def spelled(value: Any) -> str:
+    """A compile-time constant as Python writes it."""
+    value = getattr(value, "value", value) if type(value).__name__ == "constexpr" else value
+    if value is None or isinstance(value, bool | int | float | str):
+        return repr(value)
+    if isinstance(value, tuple | list):
+        inner = ", ".join(map(spelled, value))
+        return f"({inner},)" if len(value) == 1 else f"({inner})"
+    name = getattr(value, "__name__", None)
+    if isinstance(name, str):
+        return name
+    # Objects say where they lie, which is another place each time.
+    return re.sub(r" at 0x[0-9a-f]+", "", str(value))
