@@ -100,7 +100,7 @@ class Launch(NamedTuple):
     cluster: Extent = (1, 1, 1)
     autotuned: Autotuned | None = None
     place: str = ""
-    count: int = 1
+    count: int = 1  # type: ignore[assignment]
     scratch: tuple[int, int] = (0, 0)
     """Bytes behind the two scratch pointers that Triton appends: the kernel's own, the profiler's;
     0 for a null pointer."""

@@ -6,7 +6,7 @@ code of the current process. Both execute the user's code.
 
 from __future__ import annotations
 
-from ptxlint.dynamic.capture.recording import Options, Recording, recording
-from ptxlint.dynamic.capture.session import Capture, CaptureError, capture
+from .recording import Options, Recording, recording
+from .session import Capture, CaptureError, capture
 
 __all__ = ["Capture", "CaptureError", "Options", "Recording", "capture", "recording"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ptxlint.dynamic.capture.storages import Storages
 from ptxlint.launches import (
     Argument,
     Constant,
@@ -15,6 +14,9 @@ from ptxlint.launches import (
     Tuple,
     Unknown,
 )
+
+from .memory import extent
+from .storages import Storages
 
 _ALLOCATION_ALIGNMENT = 256
 """Bytes that the start of what cudaMalloc gives is a multiple of."""
@@ -59,8 +61,15 @@ class Reader:
         tensor = _unwrapped(value)
         if not hasattr(tensor, "untyped_storage"):
             return Unknown(kind, f"a {type(value).__name__}, of which only an address is known")
-        dtype = getattr(value, "dtype", tensor.dtype)
-        return self.tensor(tensor, tuple(tensor.shape), tuple(tensor.stride()), dtype)
+        shape, strides = tuple(tensor.shape), tuple(tensor.stride())
+        if value is tensor:
+            return self.tensor(tensor, shape, strides, tensor.dtype)
+        dtype, size = _reinterpreted(value.dtype)
+        if size != tensor.dtype.itemsize:
+            # Elements of another size: all that is there, in a row.
+            shape = (extent(shape, strides) * tensor.dtype.itemsize // size,)
+            strides = (1,)
+        return self.tensor(tensor, shape, strides, dtype)
 
     def tensor(
         self, tensor: Any, shape: tuple[int, ...], strides: tuple[int, ...], dtype: Any
@@ -82,7 +91,7 @@ class Reader:
         )
 
     def _descriptor(self, value: Any, kind: str) -> Argument:
-        base = getattr(value, "base", None)
+        base: Any = getattr(value, "base", None)
         if not hasattr(base, "untyped_storage"):
             return Unknown(kind, f"a {type(value).__name__} without a tensor")
         shape, strides = tuple(map(int, value.shape)), tuple(map(int, value.strides))
@@ -108,6 +117,25 @@ def _unwrapped(value: Any) -> Any:
     while not hasattr(value, "untyped_storage") and hasattr(value, "base"):
         value = value.base
     return value
+
+
+_NAMES = {
+    "fp": "float",
+    "bf": "bfloat",
+    "fp8e4nv": "float8_e4m3fn",
+    "fp8e5": "float8_e5m2",
+    "int1": "bool",
+}
+"""Triton's names of types, or how they begin, and torch's."""
+
+
+def _reinterpreted(dtype: Any) -> tuple[str, int]:
+    """Torch's name of a type of Triton, and the bytes of an element."""
+    if not hasattr(dtype, "primitive_bitwidth"):
+        return str(dtype), int(dtype.itemsize)
+    name = str(dtype)
+    size = max(1, int(dtype.primitive_bitwidth) // 8)
+    return _NAMES.get(name) or _NAMES.get(name[:2], name[:2]) + name[2:], size
 
 
 def _alignment(offset: int, address: int) -> int:

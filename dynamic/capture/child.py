@@ -15,7 +15,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from ptxlint.dynamic.capture.journal import Journal
+from .journal import Journal
 
 _HINT = "; kernels do not run here: what they should have written is zeros"
 
@@ -39,7 +39,7 @@ def main() -> int:
 
 def _run(plan: dict[str, Any], journal: Journal) -> tuple[str, str]:
     """Status and message."""
-    from ptxlint.dynamic.capture.recording import Options, recording
+    from .recording import Options, recording
 
     options = Options(autotune=plan["autotune"], gpu=plan["gpu"])
     try:

@@ -9,8 +9,8 @@ from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
-from ptxlint.dynamic.capture.devices import Device
-from ptxlint.dynamic.capture.tensors import Stage
+from .devices import Device
+from .tensors import Stage
 
 
 class Context:

@@ -1,4 +1,4 @@
-"""Operators that are registered with torch.library, by Python code.
+"""Code of the user's that torch calls: operators registered with torch.library, backward functions.
 
 Implementations for CUDA are registered for the CPU as well, where the stand-ins of tensors are; and
 whatever is registered is watched while it runs, since torch leaves its modes on the way there.
@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 from unittest import mock
 
-from ptxlint.dynamic.capture.tensors import Stage
+from .tensors import Stage
 
 _RUN = frozenset({"CPU", "CUDA", "CompositeExplicitAutograd", "CompositeImplicitAutograd"})
 
@@ -23,7 +23,7 @@ def operators_watched(stage: Stage) -> Iterator[None]:
     """Inside, implementations that are registered are run with the stage active."""
     import torch
 
-    genuine = torch.library.Library.impl
+    genuine: Any = torch.library.Library.impl
     moved: set[str] = set()
 
     def impl(self: Any, op_name: Any, fn: Any, dispatch_key: str = "", **named: Any) -> Any:
@@ -40,7 +40,12 @@ def operators_watched(stage: Stage) -> Iterator[None]:
                 genuine(self, op_name, watched, "CPU", **named)
         return result
 
-    with mock.patch.object(torch.library.Library, "impl", impl):
+    node = torch.autograd.function.BackwardCFunction
+    with (
+        mock.patch.object(torch.library.Library, "impl", impl),
+        # torch.autograd.grad leaves the modes, too.
+        mock.patch.object(node, "apply", _watched(stage, node.apply)),
+    ):
         yield
 
 

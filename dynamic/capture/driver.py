@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Callable
 from typing import Any
 
-from ptxlint.dynamic.capture.devices import Device
+from .devices import Device
 
 Took = Callable[[Any, Any, tuple[int, int, int], tuple[Any, ...]], None]
 """Takes a launch in: source, metadata, grid of programs, arguments."""
+
+
+_NUMBERS = itertools.count()
 
 
 def extent(x: Any, y: Any, z: Any) -> tuple[int, int, int]:
@@ -58,6 +62,9 @@ def recording_driver(device: Device, took: Took, limited: bool) -> Any:
             # Packed metadata, launch metadata and two hooks come before the arguments.
             took(self._source, self._metadata, extent(x, y, z), rest[4:])
 
+    # Triton keeps what it compiled by device: that of another recording is none of this one's.
+    number = next(_NUMBERS)
+
     class Driver:
         utils = Utils()
         launcher_cls = Launcher
@@ -66,7 +73,7 @@ def recording_driver(device: Device, took: Took, limited: bool) -> Any:
             return GPUTarget("cuda", device.number, 32)
 
         def get_current_device(self) -> int:
-            return 0
+            return number
 
         def set_current_device(self, _: int) -> None:
             return

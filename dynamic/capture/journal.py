@@ -1,7 +1,7 @@
 """What a child process tells while it records: a line of JSON for each event, in a file.
 
-Each line is written at once, so that whatever ends the child, what was captured until then is there.
-A kernel's files are written before its line.
+Each line is written at once: whatever ends the child, what was captured until then is there. A
+kernel's files are written before its line.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ptxlint.dynamic.capture.kernels import Kernel, Sink, Trouble
-from ptxlint.dynamic.capture.manifest import kernel_entry, launch_entry
 from ptxlint.launches import Launch
+
+from .kernels import Kernel, Sink, Trouble
+from .manifest import kernel_entry, launch_entry
 
 _COUNTS_EVERY = 1.0
 """Seconds between lines that only say how often a launch was repeated."""

@@ -7,7 +7,6 @@ import math
 import re
 from typing import Any
 
-from ptxlint.dynamic.capture.kernels import Kernel, Trouble
 from ptxlint.launches import (
     Argument,
     Constant,
@@ -17,6 +16,8 @@ from ptxlint.launches import (
     Tensor,
     Tuple,
 )
+
+from .kernels import Kernel, Trouble
 
 VERSION = 1
 NAME = "manifest.json"

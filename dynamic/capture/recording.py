@@ -19,16 +19,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
 
-from ptxlint.dynamic.capture import tuning
-from ptxlint.dynamic.capture.arguments import Reader, spelled
-from ptxlint.dynamic.capture.cuda import patches, threads_watched
-from ptxlint.dynamic.capture.custom_ops import operators_watched
-from ptxlint.dynamic.capture.devices import Device, device_of
-from ptxlint.dynamic.capture.driver import recording_driver, run_once, watched_launcher
-from ptxlint.dynamic.capture.kernels import Captured, Kernel, Sink, Trouble
-from ptxlint.dynamic.capture.storages import Storages
-from ptxlint.dynamic.capture.tensors import Stage
 from ptxlint.launches import Launch
+
+from . import tuning
+from .arguments import Reader, spelled
+from .cuda import patches, threads_watched
+from .custom_ops import operators_watched
+from .devices import Device, device_of
+from .driver import recording_driver, run_once, watched_launcher
+from .kernels import Captured, Kernel, Sink, Trouble
+from .storages import Storages
+from .tensors import Stage
 
 _LIBRARIES = ("triton", "torch", "ptxlint", "contextlib", "unittest", "threading", "runpy")
 _OLDEST, _NEWEST = (3, 6), (3, 9)

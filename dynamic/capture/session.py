@@ -14,16 +14,19 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import ptxlint
-from ptxlint.dynamic.capture.journal import Account
-from ptxlint.dynamic.capture.manifest import NAME, VERSION, dumped
+
+from .journal import Account
+from .manifest import NAME, VERSION, dumped
 
 TIMEOUT = 1800.0
 """Seconds that a script may take for one architecture, unless told otherwise."""
+_INTERRUPTED = "interrupted"
+_NO_END = "; kernels do not run here, so that waiting for what they write has no end"
 _POLL = 0.1
 _DRAIN = 1.0
 """Seconds to wait for output after the child's end, which others may hold open."""
@@ -84,31 +87,36 @@ def capture(
     """
     bundle = Path(out)
     _check(command, archs, module)
+    own = _own_architecture() if gpu is not False else None
+    if gpu and (missing := [arch for arch in archs if arch != own]):
+        raise CaptureError(f"this machine has no GPU of {missing[0]}")
+    runs: list[dict[str, Any]] = []
+    accounts: list[tuple[str, Account]] = []
+    interrupted = False
     with _claimed(bundle, force), tempfile.TemporaryDirectory(prefix="ptxlint-capture-") as work:
-        runs: list[dict[str, Any]] = []
-        accounts: list[tuple[str, Account]] = []
-        own = _own_architecture() if gpu is not False else None
         for arch in archs:
             (bundle / arch).mkdir(parents=True, exist_ok=True)
-            on_gpu = arch == own
-            if gpu and not on_gpu:
-                raise CaptureError(f"this machine has no GPU of {arch}")
-            plan = {
+            plan: dict[str, Any] = {
                 "arch": arch,
                 "autotune": autotune,
-                "gpu": on_gpu,
+                "gpu": arch == own,
                 "module": module,
                 "command": command[0],
                 "arguments": list(command[1:]),
                 "bundle": str(bundle.resolve()),
-                "journal": str(Path(work) / f"{arch}.jsonl"),
+                "journal": str(Path(work, f"{arch}.jsonl")),
             }
-            account = Account(Path(plan["journal"]))
-            told = progress or _silent
-            runs.append(_run(plan, account, bundle, Path(work), timeout, told))
+            account = Account(Path(work, f"{arch}.jsonl"))
+            run = _run(plan, account, Path(work, f"{arch}.json"), timeout, progress or _silent)
+            runs.append(run)
             accounts.append((arch, account))
+            interrupted = run["message"] == _INTERRUPTED
+            if interrupted:
+                break
         content = _manifest(list(command), module, runs, accounts)
         (bundle / NAME).write_text(dumped(content), encoding="utf-8")
+    if interrupted:
+        raise KeyboardInterrupt
     return Capture(bundle, _summary(runs, accounts), content["problems"])
 
 
@@ -118,7 +126,7 @@ def _silent(arch: str, account: Account, seconds: float) -> None:
 
 def _check(command: Sequence[str], archs: Sequence[str], module: bool) -> None:
     """Refuse what cannot work before anything is run."""
-    from ptxlint.dynamic.capture.devices import device_of
+    from .devices import device_of
 
     if not command:
         raise CaptureError("nothing to run")
@@ -184,20 +192,14 @@ def _own_architecture() -> str | None:
 
 
 def _run(
-    plan: dict[str, Any],
-    account: Account,
-    bundle: Path,
-    work: Path,
-    timeout: float,
-    progress: Progress,
+    plan: dict[str, Any], account: Account, plan_path: Path, timeout: float, progress: Progress
 ) -> dict[str, Any]:
     """Run the child to its end, or to the end of its time. The run as the manifest has it."""
     arch = plan["arch"]
-    path = work / f"{arch}.json"
-    path.write_text(json.dumps(plan), encoding="utf-8")
+    plan_path.write_text(json.dumps(plan), encoding="utf-8")
     started = time.monotonic()
     child = subprocess.Popen(
-        [sys.executable, "-m", "ptxlint.dynamic.capture.child", str(path)],
+        [sys.executable, "-m", "ptxlint.dynamic.capture.child", str(plan_path)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -206,23 +208,24 @@ def _run(
     )
     assert child.stdout is not None
     output = Output(child.stdout)
-    timed_out = False
+    stopped = ""
     try:
-        while child.poll() is None:
+        while child.poll() is None and not stopped:
             account.update()
             seconds = time.monotonic() - started
             progress(arch, account, seconds)
             if seconds > timeout:
-                timed_out = True
-                break
-            time.sleep(_POLL)
-    finally:
-        # Whatever the script started and left behind goes with it.
-        _end(child)
+                stopped = f"stopped after {timeout:g} s"
+            else:
+                time.sleep(_POLL)
+    except KeyboardInterrupt:
+        stopped = _INTERRUPTED
+    # Whatever the script started and left behind goes with it.
+    _end(child)
     account.update()
     progress(arch, account, time.monotonic() - started)
-    output.close(bundle / arch / "output.txt")
-    status, message = _outcome(account, child.returncode, timed_out, timeout)
+    output.close(Path(plan["bundle"], arch, "output.txt"))
+    status, message = _outcome(account, child.returncode, stopped)
     return {
         "arch": arch,
         "device": account.started.get("device", "none"),
@@ -248,23 +251,21 @@ def _environment(plan: dict[str, Any]) -> dict[str, str]:
 
 def _end(child: subprocess.Popen[bytes]) -> None:
     """End the child and all of its process group."""
-    try:
+    with suppress(ProcessLookupError, PermissionError):
         os.killpg(child.pid, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        pass
     child.wait()
 
 
-def _outcome(account: Account, returncode: int, timed_out: bool, timeout: float) -> tuple[str, str]:
+def _outcome(account: Account, returncode: int, stopped: str) -> tuple[str, str]:
     """Status and message of a run."""
     if account.ended is not None:
         return account.ended["status"], account.ended["message"]
-    if timed_out:
+    if stopped == _INTERRUPTED:
+        return "failed", stopped
+    if stopped:
         doing = f", while compiling {account.compiling}" if account.compiling else ""
-        hint = "" if account.started.get("device", "none") != "none" else (
-            "; kernels do not run here, so that waiting for what they write has no end"
-        )  # fmt: skip
-        return "timeout", f"stopped after {timeout:g} s{doing}{hint}"
+        recorded = account.started.get("device", "none") == "none"
+        return "timeout", f"{stopped}{doing}{_NO_END if recorded else ''}"
     if returncode < 0:
         return "crashed", f"ended by {signal.Signals(-returncode).name}"
     if not account.started:

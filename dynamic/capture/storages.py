@@ -42,7 +42,7 @@ class Storages:
         if known is None or known.reference.expired():
             if len(self._known) >= self._sweep_at:
                 self._sweep()
-            known = self._known[key] = Storage(StorageWeakRef(storage))
+            known = self._known[key] = Storage(StorageWeakRef(storage))  # type: ignore[no-untyped-call]
         return known
 
     def _sweep(self) -> None:

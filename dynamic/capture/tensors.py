@@ -1,8 +1,9 @@
 """CPU tensors that stand for tensors on a GPU.
 
 Two modes of torch watch all calls. One sees what Python code asks of a tensor (`x.device`,
-`x.cuda()`), the other every operation that is carried out. Together they know which tensors the host
-takes for tensors on the GPU, and which were allocated uninitialised or zeroed and not touched since.
+`x.cuda()`), the other every operation that is carried out. Together they know which tensors the
+host takes for tensors on the GPU, and which were allocated uninitialised or zeroed and not touched
+since.
 
 Operations on more than `LARGE` bytes are not carried out: their results have the right shapes and
 hold zeros in memory that is only there where it is written.
@@ -16,8 +17,8 @@ from contextlib import ExitStack, contextmanager
 from math import prod
 from typing import Any
 
-from ptxlint.dynamic.capture.memory import sparse_zeros
-from ptxlint.dynamic.capture.storages import UNINITIALISED, ZEROED, Storages
+from .memory import extent, sparse_zeros
+from .storages import UNINITIALISED, ZEROED, Storages
 
 LARGE = 32 << 20
 """Bytes from which on a tensor's values are not computed."""
@@ -35,8 +36,11 @@ _CUDA = re.compile(r"cuda(:\d+)?")
 
 
 class Stage:
-    """The modes and what they share. `pretend` is False where there is a GPU: then tensors are where
-    they are, and only what is in them is followed."""
+    """The modes and what they share.
+
+    `pretend` is False where there is a GPU: then tensors are where they are, and only what is in
+    them is followed.
+    """
 
     def __init__(self, storages: Storages, pretend: bool = True) -> None:
         import torch
@@ -49,6 +53,7 @@ class Stage:
         self._attributes = _attributes(self, torch)
         self._moves = {torch.Tensor.to, torch.Tensor.cuda, torch.Tensor.cpu}
         self._makers = _makers(torch)
+        self._speak_of_devices = {torch.device, torch._C._nn._parse_to}
 
     @contextmanager
     def active(self) -> Iterator[None]:
@@ -70,6 +75,18 @@ class Stage:
             return answer(args[0])
         if function in self._moves and args:
             return self._move(function, args, named)
+        if function is self._torch.Tensor.backward:
+            # Code of the user's runs in there, with the modes that are active now.
+            with self.active():
+                return self._torch.autograd.backward(
+                    args[0],
+                    named.get("gradient"),
+                    named.get("retain_graph"),
+                    named.get("create_graph", False),
+                    inputs=named.get("inputs"),
+                )
+        if function in self._speak_of_devices:
+            return function(*args, **named)
         wanted = self._is_cuda(named.get("device")) or any(map(self._is_cuda, args))
         if "device" not in named and self.default_on_gpu and function in self._makers:
             wanted = True
@@ -126,7 +143,7 @@ class Stage:
             return None
         if str(device) == "meta":
             return None
-        return isinstance(device, int) or self._is_cuda(device)
+        return isinstance(device, int) or bool(self._is_cuda(device))
 
     def _names_device(self, value: Any) -> bool:
         named = isinstance(value, str | self._torch.device)
@@ -195,8 +212,11 @@ class Stage:
             or any(t.device.type != "cpu" for t in tensors)
         ):
             return None
+        alone = self._map(self._shape_alone, named)
+        if any(argument.name == "device" for argument in schema.arguments):
+            alone["device"] = self._torch.device("meta")
         try:
-            shapes = operation(*self._meta(args), **self._meta(named, device=True))
+            shapes = operation(*self._map(self._shape_alone, args), **alone)
         except Exception:
             # Shapes that depend on values.
             return None
@@ -212,20 +232,11 @@ class Stage:
             return sparse_zeros(like.shape, like.stride(), like.dtype)
         return self._torch.zeros_like(like, device="cpu")
 
-    def _meta(self, value: Any, device: bool = False) -> Any:
-        """Arguments with tensors that have shapes alone in place of tensors."""
-
-        def shape_alone(tensor: Any) -> Any:
-            return self._torch.empty_strided(
-                tensor.shape, tensor.stride(), dtype=tensor.dtype, device="meta"
-            )
-
-        moved = self._map(shape_alone, value)
-        if (device and moved.get("device") is not None) or (
-            device and not any(True for _ in self._tensors(value))
-        ):
-            moved["device"] = self._torch.device("meta")
-        return moved
+    def _shape_alone(self, tensor: Any) -> Any:
+        """A tensor without values."""
+        return self._torch.empty_strided(
+            tensor.shape, tensor.stride(), dtype=tensor.dtype, device="meta"
+        )
 
     def _tensors(self, value: Any) -> Iterator[Any]:
         """All tensors in tuples, lists and dicts."""
@@ -251,17 +262,16 @@ class Stage:
 
 
 def _bytes(tensor: Any) -> int:
-    """Bytes of all elements, repeated ones too."""
-    return int(tensor.numel()) * int(tensor.dtype.itemsize)
+    """Bytes of all elements, repeated ones too, or of all that they span."""
+    elements = max(int(tensor.numel()), extent(tensor.shape, tensor.stride()))
+    return elements * int(tensor.dtype.itemsize)
 
 
 def _whole(tensor: Any) -> bool:
     """True when a tensor is all of its storage."""
-    return _bytes(tensor) == tensor.untyped_storage().nbytes() and _dense(tensor)
-
-
-def _dense(tensor: Any) -> bool:
-    return tensor.numel() < 2 or 0 not in tensor.stride()
+    if tensor.numel() != extent(tensor.shape, tensor.stride()):
+        return False
+    return bool(_bytes(tensor) == tensor.untyped_storage().nbytes())
 
 
 def _is_zero(name: str, args: tuple[Any, ...], named: dict[str, Any]) -> bool:
@@ -361,7 +371,7 @@ def _modes(stage: Stage) -> tuple[Any, Any]:
         ) -> Any:
             return stage.call(function, tuple(args), dict(kwargs or {}))
 
-    class Operations(TorchDispatchMode):
+    class Operations(TorchDispatchMode):  # type: ignore[no-untyped-call]
         def __torch_dispatch__(
             self, operation: Any, types: Any, args: Any = (), kwargs: Any = None
         ) -> Any:
@@ -381,4 +391,4 @@ def _function_modes() -> list[Any]:
     """Modes of calls that are active in this thread."""
     from torch.overrides import _get_current_function_mode_stack
 
-    return list(_get_current_function_mode_stack())
+    return list(_get_current_function_mode_stack())  # type: ignore[no-untyped-call]

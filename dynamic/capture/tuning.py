@@ -8,8 +8,9 @@ from contextvars import ContextVar
 from typing import Any
 from unittest import mock
 
-from ptxlint.dynamic.capture.storages import Storages
 from ptxlint.launches import Autotuned
+
+from .storages import Storages
 
 FIRST, ALL = "first", "all"
 CHOICES = (FIRST, ALL)
@@ -63,18 +64,24 @@ def tuners_steered(storages: Storages, mode: str, measure: bool) -> Iterator[Non
     """
     from triton.runtime.autotuner import Autotuner
 
+    met: dict[int, Any] = {}
     with (
-        mock.patch.object(Autotuner, "run", _watched_run(Autotuner.run, storages)),
+        mock.patch.object(Autotuner, "run", _watched_run(Autotuner.run, storages, met)),
         mock.patch.object(Autotuner, "prune_configs", _counted(Autotuner.prune_configs)),
         mock.patch.object(Autotuner, "_bench", _one_bench(Autotuner._bench, mode, measure)),
         # Timings of nothing must neither be read from the disk nor get there.
         mock.patch.object(Autotuner, "check_disk_cache", _no_disk, create=True),
     ):
         yield
+    if not measure:
+        # What won here won nothing.
+        for tuner in met.values():
+            tuner.cache.clear()
 
 
-def _watched_run(genuine: Any, storages: Storages) -> Any:
+def _watched_run(genuine: Any, storages: Storages, met: dict[int, Any]) -> Any:
     def run(self: Any, *args: Any, **named: Any) -> Any:
+        met[id(self)] = self
         tensors = [v for v in (*args, *named.values()) if hasattr(v, "untyped_storage")]
         known = [s for s in map(storages.of, tensors) if s is not None]
         token = _CURRENT.set(_Run(self, [(s, s.fresh) for s in known]))

@@ -33,7 +33,8 @@ class _Command(click.Command):
 def sort_arguments(args: list[str], takes_value: dict[str, bool]) -> list[str]:
     """Options of capture first, then `--`, the script and its arguments.
 
-    Behind the script, long options of capture are capture's, up to a `--`; all else is the script's.
+    Behind the script, long options of capture are capture's, up to a `--`; all else is the
+    script's.
     """
     own: list[str] = []
     rest: list[str] = []
@@ -96,7 +97,8 @@ def command(
 
     This executes the script, once for each architecture. No GPU is needed: tensors are kept on the
     CPU, kernels are compiled and not run. On a GPU of one of the architectures they do run there.
-    Needs Triton and torch. What capture does not know behind SCRIPT is the script's, and all behind --.
+    Needs Triton and torch. Behind SCRIPT, options that capture does not know are the
+    script's, and so is all behind --.
 
     \b
     Exit status: 0 all was captured, 2 something was not (the bundle holds the rest).
@@ -133,10 +135,8 @@ def _report(result: Capture) -> None:
             f"{_launches(run.launches)} ({run.seconds:.1f} s)"
         )
         if run.status != "complete":
-            where = result.out / run.output
-            click.echo(
-                f"{run.arch}: {run.status}: {run.message}; what it printed: {where}", err=True
-            )
+            click.echo(f"{run.arch}: {run.status}: {run.message}", err=True)
+            click.echo(f"{run.arch}: what it printed: {result.out / run.output}", err=True)
     for problem in result.problems:
         times = f" ({problem['count']} times)" if problem["count"] > 1 else ""
         click.echo(
