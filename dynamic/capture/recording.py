@@ -55,6 +55,7 @@ class Recording:
         self._options = options
         self._storages = Storages()
         self._compiled: dict[str, Any] = {}
+        self._made: list[Any] = []
 
     @property
     def capability(self) -> int:
@@ -176,6 +177,10 @@ def recording(
         stack.enter_context(threads_watched(stage))
         stack.enter_context(stage.active())
         yield record
+    if not options.gpu:
+        # Nothing was loaded, and the driver that would unload it is gone.
+        for compiled in record._made:
+            compiled.module = None
 
 
 def _check_version(text: str) -> None:
@@ -195,6 +200,7 @@ def _enter_driver(stack: ExitStack, record: Recording, options: Options) -> None
     def remember(self: Any, source: Any, *rest: Any, **named: Any) -> None:
         genuine_init(self, source, *rest, **named)
         record._compiled[self.metadata.hash] = self
+        record._made.append(self)
 
     def load(self: Any) -> None:
         try:
