@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from ptxlint.cli.capture import sort_arguments
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = Path(__file__).parent / "scripts"
 SCHEMA = json.loads((ROOT / "docs" / "bundle.schema.json").read_text(encoding="utf-8"))
+COMMAND = [sys.executable, "-m", "ptxlint", "capture"]
 MISBEHAVING = str(SCRIPTS / "misbehaving.py")
 
 
@@ -50,12 +51,11 @@ Capture = Callable[..., Done]
 
 
 @pytest.fixture
-def capture(tmp_path: Path) -> Iterator[Capture]:
+def capture(tmp_path: Path) -> Capture:
     def run(*arguments: str, out: Path | None = None, archs: str = "sm_90") -> Done:
         out = out or tmp_path / "bundle"
         process = subprocess.run(
-            [sys.executable, "-m", "ptxlint", "capture", *arguments]
-            + ["--arch", archs, "--out", str(out)],
+            [*COMMAND, *arguments, "--arch", archs, "--out", str(out)],
             cwd=ROOT,
             capture_output=True,
             text=True,
@@ -64,7 +64,7 @@ def capture(tmp_path: Path) -> Iterator[Capture]:
         )
         return Done(out, process)
 
-    yield run
+    return run
 
 
 def only_launch(done: Done) -> dict[str, Any]:
@@ -204,7 +204,7 @@ def test_an_older_bundle_is_replaced_when_asked(tmp_path: Path) -> None:
 )
 def test_captures_that_cannot_begin(arguments: tuple[str, ...], said: str, tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "ptxlint", "capture", *arguments],
+        [*COMMAND, *arguments],
         cwd=tmp_path,
         capture_output=True,
         text=True,
@@ -237,8 +237,7 @@ def test_a_module_and_its_arguments(capture: Capture, tmp_path: Path) -> None:
     source = (SCRIPTS / "misbehaving.py").read_text(encoding="utf-8")
     (package / "__main__.py").write_text(source, encoding="utf-8")
     done = subprocess.run(
-        [sys.executable, "-m", "ptxlint", "capture", "--arch", "sm_90", "--out", "bundle"]
-        + ["-m", "captured_package", "well"],
+        [*COMMAND, "--arch=sm_90", "--out=bundle", "-m", "captured_package", "well"],
         cwd=tmp_path,
         capture_output=True,
         text=True,
