@@ -84,12 +84,11 @@ class FileLaunches:
 
 def launch_to_dict(bound: Bound) -> dict[str, Any]:
     """A launch as plain data for people and programs: arguments are numbers or short texts."""
-    launch = bound.launch
     return {
         "grid": list(bound.grid),
         "block": list(bound.block),
-        "arguments": {name: _argument(value) for name, value in launch.arguments.items()},
-        "place": launch.place,
+        "arguments": {name: _argument(value) for name, value in bound.arguments.items()},
+        "place": bound.launch.place,
         "more": 0,
     }
 

@@ -35,7 +35,15 @@ def launches(number: int) -> str:
     return f"{number} launch" if number == 1 else f"{number} launches"
 
 
-def launch_line(launch: dict[str, Any]) -> str:
+def launch_lines(finding: Finding) -> list[tuple[str, str]]:
+    """What a finding under a launch adds, as pairs of title and text."""
+    if finding.launch is None:
+        return []
+    seen = [("seen at", _witness_line(finding.witness))] if finding.witness else []
+    return [*seen, ("launch", _launch_line(finding.launch))]
+
+
+def _launch_line(launch: dict[str, Any]) -> str:
     """A launch in one line: where, the grid, the arguments, how many others."""
     grid = ", ".join(map(str, launch["grid"]))
     given = [f"{name} = {value}" for name, value in launch["arguments"].items()]
@@ -47,7 +55,7 @@ def launch_line(launch: dict[str, Any]) -> str:
     return f"{text} (and {launches(launch['more'])} more)" if launch["more"] else text
 
 
-def witness_line(witness: dict[str, Any]) -> str:
+def _witness_line(witness: dict[str, Any]) -> str:
     """A witness in one line: CTA, thread, values."""
     parts = []
     for key, noun in (("ctaid", "CTA"), ("tid", "thread")):
