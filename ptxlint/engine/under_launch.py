@@ -74,8 +74,10 @@ class FileLaunches:
         facts.know(BoundLaunches, tuple(bound))
         self.covered[function.name] = len(bound)
         return [
-            texts[0] + (f"; {len(texts) - 1} more launches alike" if len(texts) > 1 else "")
-            for texts in faults.values()
+            f"{first}; {counted(len(others), 'more launch', 'more launches')} alike"
+            if others
+            else first
+            for first, *others in faults.values()
         ]
 
     def _is_of(self, launch: Launch, function: Function) -> bool:

@@ -137,7 +137,7 @@ class _Binding:
     def bound(self, metadata: KernelMetadata | None) -> Bound:
         if self._is_by_parameter():
             self._by_parameter()
-        elif self.launch.is_ordered:
+        elif self.launch.is_ordered or not self.launch.arguments:
             self._in_order(list(self.launch.arguments.items()))
         else:
             self._by_source_name()

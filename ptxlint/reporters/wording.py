@@ -22,17 +22,14 @@ def counts_line(report: Report, proved: str = "") -> str:
     line = f"{found} in {counted(s.kernels, 'kernel')} of {counted(s.files, 'file')}"
     extras = [proved] if proved else []
     if s.launches:
-        extras.append(f"{launches(s.launches)} of {counted(s.launched, 'kernel')}")
+        extras.append(
+            f"{counted(s.launches, 'launch', 'launches')} of {counted(s.launched, 'kernel')}"
+        )
     if s.suppressed:
         extras.append(f"{s.suppressed} suppressed")
     if s.skipped:
         extras.append(f"{counted(s.skipped, 'file')} of other architectures left out")
     return f"{line} ({'; '.join([*extras, f'{s.seconds:.2f} s'])})"
-
-
-def launches(number: int) -> str:
-    """`1 launch`, `2 launches`."""
-    return f"{number} launch" if number == 1 else f"{number} launches"
 
 
 def launch_lines(finding: Finding) -> list[tuple[str, str]]:
@@ -52,7 +49,8 @@ def _launch_line(launch: dict[str, Any]) -> str:
     text = "; ".join([f"grid ({grid})", *([", ".join(given)] if given else [])])
     if launch["place"]:
         text = f"{launch['place']}: {text}"
-    return f"{text} (and {launches(launch['more'])} more)" if launch["more"] else text
+    more = counted(launch["more"], "launch", "launches")
+    return f"{text} (and {more} more)" if launch["more"] else text
 
 
 def _witness_line(witness: dict[str, Any]) -> str:
