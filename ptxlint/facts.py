@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ptxlint.ir.function import Function
     from ptxlint.ir.instruction import Instr, Shape
     from ptxlint.ir.module import Module
+    from ptxlint.launches import Launch
 
 R = TypeVar("R")
 
@@ -66,6 +67,10 @@ class SourceWords:
     def parameter(self, name: str) -> str:
         """What the source calls a parameter of the kernel; its PTX name if that is not known."""
         return name
+
+    def parameters(self, function: Function) -> dict[str, str]:
+        """The names of a kernel's parameters in the source, by those in the PTX, where known."""
+        return {}
 
     def mask(self, instr: Instr) -> str:
         """The mask of a load or store as the source has it; "" if that is not known."""
@@ -120,6 +125,7 @@ class Facts:
         "budgets",
         "effort",
         "function",
+        "launches",
         "metadata",
         "module",
         "seconds",
@@ -134,6 +140,7 @@ class Facts:
         metadata: KernelMetadata | None = None,
         words: SourceWords = NO_WORDS,
         effort: float = 1.0,
+        launches: tuple[Launch, ...] = (),
     ) -> None:
         self.module = module
         self.function = function
@@ -145,6 +152,8 @@ class Facts:
         says; ask for `mask`."""
         self.effort = effort
         """What the budgets are multiplied with."""
+        self.launches = launches
+        """The launches that this kernel is checked under, all of which fit its parameters."""
         self.budgets: dict[str, Budget] = {}
         """The budgets of the analyses that have one, by name."""
         self.seconds: dict[str, float] = {}
