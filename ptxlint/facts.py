@@ -245,7 +245,13 @@ class Facts:
         anew when asked for.
         """
         other = Facts(
-            self.module, self.function, self.arch, self.metadata, self.words, self.effort
+            self.module,
+            self.function,
+            self.arch,
+            self.metadata,
+            self.words,
+            self.effort,
+            self.launches,
         )
         self.get(analysis)
         changed = {analysis}

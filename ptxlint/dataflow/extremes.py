@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from math import gcd
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from ptxlint.dataflow.bitwise import floor_divide
 from ptxlint.dataflow.guards import undivided
-from ptxlint.dataflow.polynomial import INFINITY, Atom, Polynomial
+from ptxlint.dataflow.polynomial import INFINITY, Atom, AtomTable, Polynomial
 
 Range: TypeAlias = tuple[int, int]
 Arms: TypeAlias = Callable[[int, bool], "Iterable[Polynomial] | None"]
@@ -34,9 +34,16 @@ _MOST_FACTS: Final = 96
 class Box:
     """Bounds of atoms where a conjunction of `polynomial >= 0` holds."""
 
-    __slots__ = ("_arms", "_ranges", "_splits", "facts", "is_empty", "limits")
+    __slots__ = ("_arms", "_ranges", "_splits", "_table", "facts", "is_empty", "limits")
 
-    def __init__(self, facts: Sequence[Polynomial], arms: Arms, splits: int = _SPLITS) -> None:
+    def __init__(
+        self,
+        table: AtomTable,
+        facts: Sequence[Polynomial],
+        arms: Arms,
+        splits: int = _SPLITS,
+    ) -> None:
+        self._table = table
         self._arms = arms
         self._splits = splits
         self.limits: dict[int, Range] = {}
@@ -109,15 +116,10 @@ class Box:
 
     def _scaled(self, monomial: tuple[int, ...], scale: int) -> Range:
         low, high = scale, scale
-        previous = -1
         for number in monomial:
             a, b = self._ranges[number] if number in self._ranges else self.of_atom(number)
-            if number == previous:
-                # A square is not negative.
-                pass
             ends = (low * a, low * b, high * a, high * b)
             low, high = min(ends), max(ends)
-            previous = number
         return low, high
 
     def of_atom(self, number: int) -> Range:
@@ -135,7 +137,7 @@ class Box:
         return low, high
 
     def _atom(self, number: int) -> Atom:
-        return self.facts[0].table.atoms[number]
+        return self._table.atoms[number]
 
     def _of_parts(self, atom: Atom) -> Range | None:
         """Bounds of an atom by those of its parts. Atoms within have smaller numbers."""
@@ -205,7 +207,7 @@ class Box:
             chosen = {wanted.number: value}
             facts = [replaced(fact, chosen) for fact in self.facts]
             if not any(f.is_constant and f.constant < 0 for f in facts):
-                box = Box([*facts, *given], self._arms, self._splits - 1)
+                box = Box(self._table, [*facts, *given], self._arms, self._splits - 1)
                 if not box.is_at_most(replaced(poly, chosen), bound):
                     return False
         return True
@@ -344,25 +346,31 @@ def _remade(
         table = next(iter(values.values())).table
         return table.plain(atom)
     table = first.table
-    data = tuple(
+    data: list[Any] = [
         _replaced(part, values, known) if isinstance(part, Polynomial) else part
         for part in atom.data
-    )
-    if data == atom.data:
-        return table.plain(atom)
-    if atom.kind == "fdiv":
-        return floor_divide(data[0], data[1])
-    if atom.kind in ("min", "max"):
+    ]
+    made = _simplified(atom.kind, data)
+    if made is not None:
+        return made
+    return table.plain(table.atom(atom.kind, tuple(data), atom.low, atom.high, atom.block))
+
+
+def _simplified(kind: str, data: list[Any]) -> Polynomial | None:
+    """A quotient, minimum or selection of these parts that need not be an atom of its own."""
+    made: Polynomial | None = None
+    if kind == "fdiv":
+        made = floor_divide(data[0], data[1])
+    elif kind in ("min", "max"):
         low, high = (data[0] - data[1]).range()
         if high <= 0 or low >= 0:
-            return data[0] if (high <= 0) == (atom.kind == "min") else data[1]
-    if atom.kind == "select" and data[1] == data[2]:
-        return data[1]
-    if atom.kind == "div" and data[1].is_constant and data[1].constant > 0:
-        low, high = data[0].range()
-        if low >= 0:
-            return floor_divide(data[0], data[1].constant)
-    return table.plain(table.atom(atom.kind, data, atom.low, atom.high, atom.block))
+            made = data[0] if (high <= 0) == (kind == "min") else data[1]
+    elif kind == "select" and data[1] == data[2]:
+        made = data[1]
+    elif kind == "div" and data[1].is_constant and data[1].constant > 0:
+        if data[0].range()[0] >= 0:
+            made = floor_divide(data[0], data[1].constant)
+    return made
 
 
 __all__ = ["Arms", "Box", "Range", "alternative", "definitions", "replaced"]
