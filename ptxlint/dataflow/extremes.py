@@ -55,6 +55,15 @@ class Box:
         self._define()
         self._tighten()
 
+    def fixed(self, number: int, value: int) -> Box:
+        """The same where an atom is a number."""
+        box = Box(self._table, (), self._arms, 0)
+        box.facts = self.facts
+        box.limits = {**self.limits, number: (value, value)}
+        box.is_empty = self.is_empty
+        box._tighten()
+        return box
+
     def _define(self) -> None:
         """Add what quotients, minima and maxima in the facts say of what they are made of."""
         seen: set[int] = set()
