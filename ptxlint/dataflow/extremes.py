@@ -343,9 +343,7 @@ def _replaced(
     return total
 
 
-def _remade(
-    atom: Atom, values: dict[int, Polynomial], known: dict[int, Polynomial]
-) -> Polynomial:
+def _remade(atom: Atom, values: dict[int, Polynomial], known: dict[int, Polynomial]) -> Polynomial:
     """An atom after the replacement of those that it is made of."""
     number = atom.number
     if number in values:

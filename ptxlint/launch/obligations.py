@@ -143,7 +143,9 @@ class Wraps:
             if ssa.kind[value] == PHI:
                 latches = self._latch(ssa.phi_block[value])
                 carried += latches
-                is_carried = bool(latches) or self._loops.with_header(ssa.phi_block[value]) is not None
+                is_carried = (
+                    bool(latches) or self._loops.with_header(ssa.phi_block[value]) is not None
+                )
                 if not stops:
                     work += latches
             elif ssa.kind[value] == RESULT and value in self._reaching:

@@ -10,7 +10,7 @@ with the reason; nothing here refutes, since that takes a thread that does it
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from ptxlint.cfg.loops import LoopForest, LoopsAnalysis
 from ptxlint.dataflow.access import Access, AccessAnalysis, Accesses
@@ -23,10 +23,10 @@ from ptxlint.dataflow.rounds import Rounds
 from ptxlint.dataflow.ssa import SsaAnalysis
 from ptxlint.dataflow.ssa_values import Ssa
 from ptxlint.dataflow.symbolic import SymbolicAnalysis, Wrap
-from ptxlint.facts import Analysis, Facts
+from ptxlint.facts import Facts
 from ptxlint.ir.instruction import Instr
 from ptxlint.ir.operand import Address, Register
-from ptxlint.launch.binding import Bound, BoundLaunches, Region
+from ptxlint.launch.binding import Bound, Region
 from ptxlint.launch.obligations import Wraps
 
 
@@ -255,7 +255,9 @@ class UnderLaunch:
 
     def _about_bounds(self, offset: Polynomial, region: Region, below: bool) -> str:
         side = "end before the end" if below else "start behind the start"
-        return f"that it does {side} of {region.name} is not proved: the offset is {_made_of(offset)}"
+        return (
+            f"that it does {side} of {region.name} is not proved: the offset is {_made_of(offset)}"
+        )
 
 
 def _around(loops: LoopForest, block: int) -> list[Any]:
@@ -316,41 +318,4 @@ class _Promises:
         return self._by_instr.get(instr)
 
 
-class Launches:
-    """A kernel under each of its launches, judged when asked for."""
-
-    def __init__(self, facts: Facts) -> None:
-        self._facts = facts
-        self._found: list[UnderLaunch] | None = None
-
-    def __iter__(self) -> Any:
-        if self._found is None:
-            bounds = self._facts.get(BoundLaunches)
-            self._found = [UnderLaunch(self._facts, bound) for bound in bounds]
-        return iter(self._found)
-
-    def release(self) -> None:
-        """Drop what was found for the launches."""
-        for under in self._found or ():
-            under.release()
-
-
-class LaunchAnalysis(Analysis[Launches]):
-    """A kernel under its launches."""
-
-    name: ClassVar[str] = "launch"
-    requires: ClassVar[tuple[type[Analysis[Any]], ...]] = (
-        BoundLaunches,
-        AccessAnalysis,
-        GuardsAnalysis,
-        SymbolicAnalysis,
-        LoopsAnalysis,
-        SsaAnalysis,
-    )
-
-    def run(self, facts: Facts) -> Launches:
-        """Nothing is looked at yet."""
-        return Launches(facts)
-
-
-__all__ = ["Judged", "LaunchAnalysis", "Launches", "UnderLaunch"]
+__all__ = ["Judged", "UnderLaunch"]
