@@ -16,7 +16,6 @@ from ptxlint.launch.analysis import LaunchAnalysis, LaunchOutcomes
 from ptxlint.launch.obligations import word
 from ptxlint.launch.questions import OVERFLOW, Answer, answers, place, thread_of, touched
 from ptxlint.rulekit import Hit, Note, Rule, Sample, Verdict
-from ptxlint.wording import counted
 
 _ROWS: Final = """
             .reg .b32 %r<6>;
@@ -117,7 +116,7 @@ def _said(fn: Function, found: LaunchOutcomes, answer: Answer) -> Iterator[Hit |
     judged, witness = answer.first
     bound = found.bound
     if answer.status == "proved":
-        reason = f"no index behind {_counted(answer.count)}"
+        reason = f"no index behind {_counted(answer.accesses)}"
         yield Verdict("proved", f"{reason} leaves its word", launch=bound)
     elif witness is None or witness.wrap is None:
         at = fn.instrs[judged.wraps[0].instr]

@@ -77,7 +77,7 @@ def _said(found: LaunchOutcomes, answer: Answer) -> Iterator[Hit | Verdict]:
     (judged, witness), bound = answer.first, found.bound
     access, region = judged.access, judged.region
     if answer.status == "proved":
-        reason = f"{answer.count} of {len(found.outcomes)} accesses stay inside"
+        reason = f"{answer.accesses} of {len(found.outcomes)} accesses stay inside"
         if answer.never:
             reason += f", {answer.never} of them never take place"
         yield Verdict("proved", reason, launch=bound)

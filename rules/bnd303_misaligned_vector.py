@@ -30,7 +30,7 @@ def _launch(place: dict[str, object]) -> dict[str, object]:
         "grid": 1,
         "block": 32,
         "arguments": {
-            "in_ptr": {"dtype": "float32", "shape": [128], **place},
+            "in_ptr": {"kind": "tensor", "dtype": "float32", "shape": [128], **place},
             "out_ptr": "float32[128]",
             "n_elements": 128,
         },
@@ -73,7 +73,7 @@ def _said(found: LaunchOutcomes, answer: Answer) -> Iterator[Hit | Verdict]:
     (judged, witness), bound = answer.first, found.bound
     access, region = judged.access, judged.region
     if answer.status == "proved":
-        yield Verdict("proved", f"{answer.count} accesses are aligned", launch=bound)
+        yield Verdict("proved", f"{answer.accesses} accesses are aligned", launch=bound)
     elif witness is None or region is None:
         reason = f"that the address is a multiple of {access.width} is not known"
         yield Verdict("open", reason, access.instr, launch=bound)

@@ -74,7 +74,7 @@ def _said(found: LaunchOutcomes, answer: Answer) -> Iterator[Hit | Verdict]:
     (judged, witness), bound = answer.first, found.bound
     access, region = judged.access, judged.region
     if answer.status == "proved":
-        reason = f"none of {answer.count} accesses has a negative index"
+        reason = f"none of {answer.accesses} accesses has a negative index"
         yield Verdict("proved", reason, launch=bound)
     elif witness is None or region is None:
         yield Verdict("open", judged.reason, access.instr, launch=bound)

@@ -374,9 +374,9 @@ def _simplified(kind: str, data: list[Any]) -> Polynomial | None:
             made = data[0] if (high <= 0) == (kind == "min") else data[1]
     elif kind == "select" and data[1] == data[2]:
         made = data[1]
-    elif kind == "div" and data[1].is_constant and data[1].constant > 0:
-        if data[0].range()[0] >= 0:
-            made = floor_divide(data[0], data[1].constant)
+    elif kind == "div" and data[1].is_constant:
+        divisor = data[1].constant
+        made = floor_divide(data[0], divisor) if data[0].range()[0] >= 0 < divisor else None
     return made
 
 

@@ -96,11 +96,13 @@ class Wraps:
 
     def _is_stale(self, wrap: Wrap) -> bool:
         """True if it was noted while a number that a loop carries was not yet understood."""
-        for atom in wrap.polynomial.all_atoms():
-            if atom.kind == "opaque" and self._ssa.kind[atom.data[0]] == PHI:
-                if self._symbolic.of(atom.data[0]) != wrap.polynomial.table.plain(atom):
-                    return True
-        return False
+        plain = wrap.polynomial.table.plain
+        return any(
+            atom.kind == "opaque"
+            and self._ssa.kind[atom.data[0]] == PHI
+            and self._symbolic.of(atom.data[0]) != plain(atom)
+            for atom in wrap.polynomial.all_atoms()
+        )
 
     def _reached(self) -> set[int]:
         """All values that rest on what may not fit."""

@@ -19,7 +19,7 @@ class Answer(NamedTuple):
 
     status: str
     first: Outcome
-    count: int
+    accesses: int
     never: int = 0
 
 

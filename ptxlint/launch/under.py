@@ -202,11 +202,11 @@ class UnderLaunch:
         """What the access's address is read from."""
         instr = access.instr
         values = self.ssa.use_values[instr.index]
-        out = []
-        for operand in instr.operands:
-            if isinstance(operand, Address) and isinstance(operand.base, Register):
-                out.append(values[instr.uses.index(operand.base)])
-        return out
+        return [
+            values[instr.uses.index(operand.base)]
+            for operand in instr.operands
+            if isinstance(operand, Address) and isinstance(operand.base, Register)
+        ]
 
     def _conditions(self, instr: Instr) -> list[int]:
         """The values that decide whether an instruction takes effect: its predicate, the source
@@ -218,17 +218,16 @@ class UnderLaunch:
             out.append(predicate)
         if instr.opcode == "cp":
             values = ssa.use_values[instr.index]
-            for operand in instr.operands[3:]:
-                if isinstance(operand, Register):
-                    out.append(values[instr.uses.index(operand)])
+            sizes = [o for o in instr.operands[3:] if isinstance(o, Register)]
+            out += [values[instr.uses.index(size)] for size in sizes]
         return out + self._branches(cfg.block_of[instr.index])
 
     def _branches(self, block: int) -> list[int]:
         """The predicates of the branches on every way to a block, and of its loops' ends."""
         ssa, cfg = self.ssa, self.ssa.cfg
-        blocks = [loop for loop in _around(self.loops, block)]
+        latches = {latch for loop in _around(self.loops, block) for latch in loop.latches}
         out = []
-        for source in self._above(block) | {latch for loop in blocks for latch in loop.latches}:
+        for source in sorted(self._above(block) | latches):
             branch = cfg.terminator(source)
             predicate = None if branch is None else ssa.guard_value(branch)
             if predicate is not None:

@@ -165,8 +165,7 @@ def _best(box: Box, goal: Polynomial, atom: Atom, low: int, high: int) -> int:
     if ends:
         return max(ends)[2]
     # Neither end can be: somewhere between.
-    middle = (low + high) // 2
-    return middle
+    return (low + high) // 2
 
 
 class _Point:
