@@ -113,7 +113,7 @@ class IndexOverflow(Rule):
 
 
 def _said(fn: Function, found: LaunchOutcomes, answer: Answer) -> Iterator[Hit | Verdict]:
-    judged, witness = answer.first
+    judged, witness, _ = answer.first
     bound = found.bound
     if answer.status == "proved":
         reason = f"no index behind {_counted(answer.accesses)}"

@@ -74,7 +74,8 @@ class OutOfBounds(Rule):
 
 
 def _said(found: LaunchOutcomes, answer: Answer) -> Iterator[Hit | Verdict]:
-    (judged, witness), bound = answer.first, found.bound
+    judged, witness, _ = answer.first
+    bound = found.bound
     access, region = judged.access, judged.region
     if answer.status == "proved":
         reason = f"{answer.accesses} of {len(found.outcomes)} accesses stay inside"

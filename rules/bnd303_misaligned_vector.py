@@ -70,7 +70,8 @@ class MisalignedVector(Rule):
 
 
 def _said(found: LaunchOutcomes, answer: Answer) -> Iterator[Hit | Verdict]:
-    (judged, witness), bound = answer.first, found.bound
+    judged, witness, _ = answer.first
+    bound = found.bound
     access, region = judged.access, judged.region
     if answer.status == "proved":
         yield Verdict("proved", f"{answer.accesses} accesses are aligned", launch=bound)

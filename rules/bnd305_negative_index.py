@@ -71,7 +71,8 @@ class NegativeIndex(Rule):
 
 
 def _said(found: LaunchOutcomes, answer: Answer) -> Iterator[Hit | Verdict]:
-    (judged, witness), bound = answer.first, found.bound
+    judged, witness, _ = answer.first
+    bound = found.bound
     access, region = judged.access, judged.region
     if answer.status == "proved":
         reason = f"none of {answer.accesses} accesses has a negative index"

@@ -22,10 +22,14 @@ _ALIKE: Final = 3
 
 class Outcome(NamedTuple):
     """One access under a launch. With a witness it is refuted; without one, and if nothing of
-    `judged` is missing, it is proved."""
+    `judged` is missing, it is proved. `shown` says that the same is shown by the witness of another
+    access: the same number wraps, or the same tensor is left at the same end by the same kind of
+    access.
+    """
 
     judged: Judged
     witness: Witness | None = None
+    shown: bool = False
 
 
 class LaunchOutcomes:
@@ -37,20 +41,35 @@ class LaunchOutcomes:
         self.outcomes: list[Outcome] = []
         witnesses = Witnesses(under)
         tried: dict[object, int] = {}
-        for judged in under.judged:
-            witness = None
-            if judged.reason:
-                group = _alike(judged)
-                if tried.get(group, 0) < _ALIKE:
-                    witness = witnesses.of(judged)
-                    tried[group] = 0 if witness else tried.get(group, 0) + 1
-            self.outcomes.append(Outcome(judged, witness))
+        shown: set[object] = set()
+        found: dict[int, Witness] = {}
+        for number, judged in enumerate(under.judged):
+            groups = _groups(judged) if judged.reason else []
+            if not groups or not shown.isdisjoint(groups) or tried.get(groups[0], 0) >= _ALIKE:
+                continue
+            tried[groups[0]] = tried.get(groups[0], 0) + 1
+            witness = witnesses.of(judged)
+            if witness is not None:
+                found[number] = witness
+                shown.add(_group_of(judged, witness))
+        for number, judged in enumerate(under.judged):
+            is_shown = bool(judged.reason) and not shown.isdisjoint(_groups(judged))
+            self.outcomes.append(Outcome(judged, found.get(number), is_shown))
 
 
-def _alike(judged: Judged) -> object:
-    wraps = tuple(wrap.instr for wrap in judged.wraps)
+def _groups(judged: Judged) -> list[object]:
+    """What is wrong with an access, if it is, as what it has in common with others."""
     access = judged.access
-    return access.base, access.kind, wraps, judged.below, judged.above, judged.aligned
+    if judged.wraps:
+        return [wrap.instr for wrap in judged.wraps]
+    sides = (("above", judged.above), ("below", judged.below), ("misaligned", judged.aligned))
+    return [(access.base, access.kind, side) for side, holds in sides if not holds]
+
+
+def _group_of(judged: Judged, witness: Witness) -> object:
+    if witness.wrap is not None:
+        return witness.wrap.instr
+    return judged.access.base, judged.access.kind, witness.kind
 
 
 class Launches:

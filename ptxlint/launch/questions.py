@@ -40,12 +40,11 @@ def answers(found: LaunchOutcomes, kind: str) -> Iterator[Answer]:
 
 def _status(outcome: Outcome, kind: str) -> str:
     """The word on one access; "" where another question is the one to ask."""
-    judged, witness = outcome
-    if witness is not None:
-        if witness.kind == kind:
-            return "refuted"
-        if witness.kind == OVERFLOW or kind == OVERFLOW:
-            return ""
+    judged, witness, shown = outcome
+    if witness is not None and witness.kind == kind:
+        return "refuted"
+    if shown:
+        return ""
     if kind == OVERFLOW:
         return "open" if judged.wraps else "proved"
     if judged.never:
