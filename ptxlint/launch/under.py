@@ -199,12 +199,13 @@ class UnderLaunch:
         return zeros >= width.bit_length() - 1
 
     def _address_values(self, access: Access) -> list[int]:
-        """What the access's address is read from."""
+        """What the access's address is read from: of a copy that of its source."""
         instr = access.instr
         values = self.ssa.use_values[instr.index]
+        operands = instr.operands[1:2] if access.kind == "copy" else instr.operands
         return [
             values[instr.uses.index(operand.base)]
-            for operand in instr.operands
+            for operand in operands
             if isinstance(operand, Address) and isinstance(operand.base, Register)
         ]
 
