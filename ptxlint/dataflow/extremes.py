@@ -193,6 +193,10 @@ class Box:
         """True if a polynomial is certainly no more than a number."""
         if self.is_empty or self.range(poly)[1] <= bound:
             return True
+        step = poly.gcd()
+        if step > 1:
+            # It takes steps of this size: what does not reach the next one stays below.
+            bound = bound - (bound - poly.constant) % step + step - 1
         facts = self._about(poly)
         if _Search(self, facts, bound).reaches(poly, 1, _ELIMINATED):
             return True

@@ -95,12 +95,11 @@ class Wraps:
         return found
 
     def _is_stale(self, wrap: Wrap) -> bool:
-        """True if it was noted while a number that a loop carries was not yet understood."""
+        """True if it was noted while a number that a loop carries was not yet understood, or one
+        that is made of such a number: it was noted once more when that was."""
         plain = wrap.polynomial.table.plain
         return any(
-            atom.kind == "opaque"
-            and self._ssa.kind[atom.data[0]] == PHI
-            and self._symbolic.of(atom.data[0]) != plain(atom)
+            atom.kind == "opaque" and self._symbolic.of(atom.data[0]) != plain(atom)
             for atom in wrap.polynomial.all_atoms()
         )
 
