@@ -47,6 +47,8 @@ class Tensor(NamedTuple):
     alignment: int = 16
     fresh: str = ""
     """`uninitialised` or `zeroed` for memory that the host allocated and nothing wrote since."""
+    values: tuple[int, int] | None = None
+    """The least and the greatest element of a tensor of integers, where that is promised."""
 
 
 class Scalar(NamedTuple):

@@ -35,7 +35,7 @@ _LAUNCH_KEYS: Final = frozenset(
 )
 _KEYS: Final[Mapping[str, frozenset[str]]] = {
     "tensor": frozenset(
-        "kind dtype shape strides storage storage_bytes offset alignment fresh".split()
+        "kind dtype shape strides storage storage_bytes offset alignment fresh values".split()
     ),
     "scalar": frozenset(("kind", "type", "value")),
     "constant": frozenset(("kind", "value")),
@@ -313,7 +313,8 @@ class _Arguments:
             raise members["alignment"].fault(f"{alignment} is no power of two")
         fresh = given(members, "fresh", lambda n: n.text(_FRESH), "")
         storage = self._storage(members.get("storage"))
-        tensor = Tensor(dtype, shape, strides, storage, 0, offset, alignment, fresh)
+        values = given(members, "values", _range, None)
+        tensor = Tensor(dtype, shape, strides, storage, 0, offset, alignment, fresh, values)
         self._size(node, members, tensor)
         return tensor
 
@@ -363,6 +364,14 @@ class _Arguments:
                     f"({spelled(where.path)})"
                 )
             self.sized[storage] = size
+
+
+def _range(node: Node) -> tuple[int, int]:
+    """The least and the greatest element of a tensor of integers."""
+    ends = node.integers(-_LARGEST)
+    if len(ends) != 2 or ends[0] > ends[1]:
+        raise node.fault("expected the least and the greatest element, as [0, 31999]")
+    return ends[0], ends[1]
 
 
 def _plain(kind: str, node: Node, members: dict[str, Node]) -> Argument:

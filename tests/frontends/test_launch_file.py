@@ -99,6 +99,11 @@ def test_tensors_have_no_gaps_unless_they_say_so() -> None:
     assert argument({**strided, "offset": 96, "alignment": 32}).alignment == 32
 
 
+def test_the_elements_of_a_tensor_may_be_promised() -> None:
+    tokens = {"kind": "tensor", "dtype": "int64", "shape": [8], "values": [0, 31999]}
+    assert argument(tokens).values == (0, 31999)
+
+
 def test_views_of_one_storage_alias() -> None:
     first = {"kind": "tensor", "dtype": "float32", "shape": [8], "storage": "buffer"}
     launch = read(
@@ -152,6 +157,7 @@ TENSOR = {"kind": "tensor", "dtype": "float32", "shape": [8]}
         ({**TENSOR, "strides": [1, 1]}, ".strides: 2 strides for 1 extents"),
         ({**TENSOR, "strides": [-1]}, "the tensor begins 28 bytes before its storage"),
         ({**TENSOR, "storage_bytes": 31}, "the tensor ends at byte 32, and its storage has 31"),
+        ({**TENSOR, "values": [5, 4]}, ".values: expected the least and the greatest element"),
         ({**TENSOR, "alignment": 12}, ".alignment: 12 is no power of two"),
         ({"kind": "tensor", "shape": [8]}, "`dtype` is missing"),
         ({"dtype": "float32"}, '`kind` is missing: one of "tensor", "scalar"'),
