@@ -5,10 +5,28 @@ Nothing here knows PTX: `ptxlint.launch` binds arguments to the parameters of a 
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from collections.abc import Mapping
+from typing import Final, NamedTuple, TypeAlias
 
 Extent: TypeAlias = tuple[int, int, int]
 """x, y, z."""
+
+AS_COMPILED: Final[Extent] = (0, 0, 0)
+"""A block whose size the kernel itself tells: its `.reqntid`, or the warps in its metadata."""
+
+DTYPE_BYTES: Final[Mapping[str, int]] = {
+    "bool": 1, "int8": 1, "uint8": 1, "int16": 2, "uint16": 2, "int32": 4, "uint32": 4,
+    "int64": 8, "uint64": 8, "float16": 2, "bfloat16": 2, "float32": 4, "float64": 8,
+    "complex32": 4, "complex64": 8, "complex128": 16,
+    "float8_e4m3fn": 1, "float8_e4m3fnuz": 1, "float8_e5m2": 1, "float8_e5m2fnuz": 1,
+    "float8_e8m0fnu": 1, "float4_e2m1fn_x2": 1,
+}  # fmt: skip
+"""Bytes of one element, by torch's name of its type."""
+SCALAR_BYTES: Final[Mapping[str, int]] = {
+    "i1": 1, "u1": 1, "i8": 1, "u8": 1, "i16": 2, "u16": 2, "i32": 4, "u32": 4, "i64": 8, "u64": 8,
+    "fp16": 2, "bf16": 2, "fp32": 4, "f32": 4, "fp64": 8,
+}  # fmt: skip
+"""Bytes of a parameter, by Triton's name of its type."""
 
 
 class Tensor(NamedTuple):
@@ -29,10 +47,13 @@ class Tensor(NamedTuple):
     alignment: int = 16
     fresh: str = ""
     """`uninitialised` or `zeroed` for memory that the host allocated and nothing wrote since."""
+    values: tuple[int, int] | None = None
+    """The least and the greatest element of a tensor of integers, where that is promised."""
 
 
 class Scalar(NamedTuple):
-    """A number that is passed; `type` is Triton's (`i1`, `i32`, `u64`, `fp32`, …)."""
+    """A number that is passed; `type` is Triton's (`u1`, `i32`, `u64`, `fp32`, …), or empty for
+    that of the parameter."""
 
     type: str
     value: int | float
@@ -47,33 +68,25 @@ class Constant(NamedTuple):
 class Descriptor(NamedTuple):
     """A tensor descriptor that the host makes: tiles of `block` elements of a tensor.
 
-    `tensor` has the descriptor's own shape and strides, which need not be those of the tensor it
-    was made from. The kernel gets either a tensor map (`by` is `map`) or the address of the first
-    element (`pointer`) as one parameter, and each of `passed` as one more, in this order.
+    `by` says what is passed for it, a tensor `map` that the hardware reads or a `pointer`, and
+    `passed` the scalars that follow. Without these the kernel's parameters tell.
     """
 
     tensor: Tensor
     block: tuple[int, ...]
     padding: str = "zero"
-    """What elements outside read as: `zero` or `nan`."""
-    by: str = "map"
+    by: str = ""
     passed: tuple[Scalar, ...] = ()
 
 
-class Tuple(NamedTuple):
-    """A tuple: its items are parameters one after the other, nested tuples included."""
-
-    items: tuple[Argument, ...]
-
-
 class Unknown(NamedTuple):
-    """A parameter of which only the type is known: what was passed could not be told."""
+    """A parameter whose argument was not understood, and why."""
 
     type: str
-    reason: str = ""
+    reason: str
 
 
-Argument: TypeAlias = Tensor | Scalar | Constant | Descriptor | Tuple | Unknown
+Argument: TypeAlias = Tensor | Scalar | Constant | Descriptor | Unknown
 
 
 class Autotuned(NamedTuple):
@@ -86,27 +99,36 @@ class Autotuned(NamedTuple):
 
 
 class Launch(NamedTuple):
-    """One launch, or `count` alike.
+    """One launch, or `times` alike.
 
-    `arguments` are by name of the source's parameters, in their order, constants included.
+    `arguments` are by name of the source's parameters, or of the kernel's (`k_param_0`), or by
+    their numbers (`0`, `1`, …), constants included. Elements of a tuple are arguments of their
+    own, named `t[0]`.
     `place` says where it comes from: a file and a path in it, or a line of Python.
     """
 
     grid: Extent
     block: Extent
     arguments: dict[str, Argument]
-    shared: int = 0
-    """Dynamic shared memory in bytes."""
+    shared: int = -1
+    """Dynamic shared memory in bytes; -1 for what the kernel's metadata says."""
     cluster: Extent = (1, 1, 1)
     autotuned: Autotuned | None = None
     place: str = ""
-    count: int = 1  # type: ignore[assignment]
-    scratch: tuple[int, int] = (0, 0)
-    """Bytes behind the two scratch pointers that Triton appends: the kernel's own, the profiler's;
-    0 for a null pointer."""
+    times: int = 1
+    is_ordered: bool = True
+    """The arguments stand in the order of the parameters, as a signature lists them. Otherwise
+    they are told by their names alone."""
+    kernel: str = ""
+    """The kernel's name in the PTX; empty for the only one of its file."""
+    scratch: tuple[int, int] | None = None
+    """Bytes behind the two pointers that Triton appends; None if nobody says."""
 
 
 __all__ = [
+    "AS_COMPILED",
+    "DTYPE_BYTES",
+    "SCALAR_BYTES",
     "Argument",
     "Autotuned",
     "Constant",
@@ -115,6 +137,5 @@ __all__ = [
     "Launch",
     "Scalar",
     "Tensor",
-    "Tuple",
     "Unknown",
 ]

@@ -11,10 +11,10 @@ from ptxlint.launches import (
     Descriptor,
     Scalar,
     Tensor,
-    Tuple,
     Unknown,
 )
 
+from .kernels import Tuple
 from .memory import extent
 from .storages import Storages
 
@@ -36,7 +36,7 @@ class Reader:
         self.seen: list[Any] = []
         """Tensors that the kernel was given."""
 
-    def read(self, value: Any, kind: Any) -> Argument:
+    def read(self, value: Any, kind: Any) -> Argument | Tuple:
         """One argument; `kind` is Triton's type of the parameter."""
         if isinstance(kind, tuple | list):
             values = tuple(value)

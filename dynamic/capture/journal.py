@@ -77,7 +77,7 @@ class Journal(Sink):
         if not again:
             self.write("launch", kernel=kernel.hash, launch=launch_entry(launch))
             return
-        self._counts[kernel.hash, index] = launch.count
+        self._counts[kernel.hash, index] = launch.times
         if time.monotonic() - self._counted_at > _COUNTS_EVERY:
             self.flush()
 

@@ -5,10 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
-from ptxlint.launches import Launch
+from ptxlint.launches import Argument, Launch
 
 Signature: TypeAlias = dict[str, Any]
 """Triton's type of each parameter: a text, or a tuple of them."""
+
+
+class Tuple(NamedTuple):
+    """An argument that is a tuple, whose items are arguments. What reads launches sees the items
+    alone, as `t[0]`, `t[1]`, …: this stands in the launches of a capture only."""
+
+    items: tuple[Argument | Tuple, ...]
 
 
 class Kernel(NamedTuple):
@@ -83,7 +90,7 @@ class Captured:
             kernel.launches.append(launch)
         else:
             known = kernel.launches[index]
-            kernel.launches[index] = launch = known._replace(count=known.count + 1)
+            kernel.launches[index] = launch = known._replace(times=known.times + 1)
         self.sink.launch(kernel, index, launch, again)
 
     def add_trouble(self, what: str, reason: str) -> None:
@@ -96,4 +103,4 @@ class Captured:
 def _identity(launch: Launch) -> Any:
     """What two launches agree in that are alike."""
     # Equal numbers of different kinds (1, 1.0, True; 0.0, -0.0) are told apart by how they look.
-    return repr(launch._replace(place="", count=1))
+    return repr(launch._replace(place="", times=1))

@@ -14,10 +14,9 @@ from ptxlint.launches import (
     Launch,
     Scalar,
     Tensor,
-    Tuple,
 )
 
-from .kernels import Kernel, Trouble
+from .kernels import Kernel, Trouble, Tuple
 
 VERSION = 1
 NAME = "manifest.json"
@@ -93,8 +92,8 @@ def launch_entry(launch: Launch) -> dict[str, Any]:
         "block": list(launch.block),
         "cluster": list(launch.cluster),
         "shared": launch.shared,
-        "scratch": list(launch.scratch),
-        "count": launch.count,
+        "scratch": list(launch.scratch or (0, 0)),
+        "count": launch.times,
         "place": launch.place,
     }
     if launch.autotuned is not None:
@@ -107,11 +106,15 @@ def launch_entry(launch: Launch) -> dict[str, Any]:
     return entry
 
 
-def argument_entry(argument: Argument) -> dict[str, Any]:
+def argument_entry(argument: Argument | Tuple) -> dict[str, Any]:
     """An argument."""
     if isinstance(argument, Tensor):
         fields = argument._asdict()
         lists = {"shape": list(argument.shape), "strides": list(argument.strides)}
+        if argument.values is None:
+            del fields["values"]
+        else:
+            fields["values"] = list(argument.values)
         return {"kind": "tensor", **fields, **lists}
     if isinstance(argument, Scalar):
         return {"kind": "scalar", "type": argument.type, "value": _number(argument.value)}

@@ -90,7 +90,7 @@ class Recording:
         if kernel is None:
             return
         reader = Reader(self._storages, bool(getattr(metadata, "tensordesc_meta", None)))
-        arguments = {
+        arguments: dict[str, Any] = {
             str(name): reader.read(value, kind)
             for (name, kind), value in zip(source.signature.items(), values, strict=True)
         }

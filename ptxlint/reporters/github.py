@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ptxlint.reporters.wording import counts_line, spread
+from ptxlint.reporters.wording import counts_line, launch_lines, spread
 
 if TYPE_CHECKING:
     from ptxlint.diagnostics import Finding
@@ -37,6 +37,7 @@ def _message(finding: Finding) -> str:
     parts = [finding.message]
     if finding.breaks_when:
         parts.append(f"breaks when: {finding.breaks_when}")
+    parts += [f"{title}: {text}" for title, text in launch_lines(finding)]
     if finding.help:
         parts.append(f"help: {finding.help}")
     if place.source is not None:

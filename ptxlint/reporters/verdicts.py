@@ -129,6 +129,8 @@ def _verdict(item: Obligation, paint: Paint) -> list[str]:
     text = f"{item.family}{rule}{where}: {item.reason}"
     if item.assumes:
         text += f" (assuming {', '.join(item.assumes)})"
+    if item.launch is not None:
+        text += f" ({counted(1 + item.launch['more'], 'launch', 'launches')})"
     advice = suggested([item])
     lines = [f"  {status}{plain(f'{text}; {advice}' if advice else text)}"]
     if item.status != "proved":

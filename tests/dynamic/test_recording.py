@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from ptxlint.dynamic.capture import Options, Recording, recording
+from ptxlint.dynamic.capture.kernels import Tuple
 from ptxlint.launches import (
     Autotuned,
     Constant,
@@ -18,7 +19,6 @@ from ptxlint.launches import (
     Launch,
     Scalar,
     Tensor,
-    Tuple,
 )
 
 SCRIPTS = Path(__file__).parent / "scripts"
@@ -59,7 +59,7 @@ def test_a_kernel_and_its_launches(record: Record) -> None:
     assert large.signature["n"] == "i64"
     assert Path(small.source[0]).name == "vector_add.py"
     (launch,) = small.launches
-    assert launch.count == 2
+    assert launch.times == 2
     assert launch.grid == (1, 1, 1)
     assert launch.block == (128, 1, 1)
     assert launch.place.endswith("vector_add.py:19")
@@ -149,7 +149,7 @@ def test_the_first_configuration_of_an_autotuner(record: Record) -> None:
     assert {launch.arguments["BLOCK"] for launch in made} == {Constant("256")}
     assert {launch.arguments["EVEN"] for launch in made} == {Constant("True")}
     # Compared and launched, then launched as the best one.
-    assert [launch.count for launch in made] == [2, 1]
+    assert [launch.times for launch in made] == [2, 1]
     assert tensor(made[0], "total").fresh == "zeroed", "by the autotuner"
     assert tensor(made[1], "total").fresh == ""
 
