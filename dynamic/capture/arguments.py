@@ -16,12 +16,16 @@ from ptxlint.launches import (
 
 from .kernels import Tuple
 from .memory import extent
-from .storages import Storages
+from .storages import UNINITIALISED, Storage, Storages
 
 _ALLOCATION_ALIGNMENT = 256
 """Bytes that the start of what cudaMalloc gives is a multiple of."""
 _SPECIALISED = 16
 """Bytes that Triton asks addresses to be a multiple of."""
+_MOST_VALUES = 1 << 22
+"""Elements that are looked at for the least and the greatest."""
+COUNTING = frozenset({"torch.int32", "torch.int64", "torch.int16", "torch.int8", "torch.uint8"})
+"""Types of what kernels take for indices."""
 _FLOATS = re.compile(r"(fp|bf|f)\d+")
 _INTEGERS = re.compile(r"[iu]\d+")
 
@@ -33,8 +37,9 @@ class Reader:
         self._storages = storages
         self._tensor_maps = tensor_maps
         self._numbers: dict[Any, int] = {}
-        self.seen: list[Any] = []
-        """Tensors that the kernel was given."""
+        self._parameters = 0
+        self.seen: list[tuple[int, Any]] = []
+        """Tensors that the kernel was given, with the numbers of the PTX parameters."""
 
     def read(self, value: Any, kind: Any) -> Argument | Tuple:
         """One argument; `kind` is Triton's type of the parameter."""
@@ -43,6 +48,12 @@ class Reader:
             return Tuple(tuple(self.read(v, k) for v, k in zip(values, kind, strict=True)))
         if kind == "constexpr":
             return Constant(spelled(value))
+        argument = self._one(value, kind)
+        self._parameters += 1 + (len(argument.passed) if isinstance(argument, Descriptor) else 0)
+        return argument
+
+    def _one(self, value: Any, kind: str) -> Argument:
+        """An argument that is a parameter of the PTX."""
         if kind.startswith("tensordesc"):
             return self._descriptor(value, kind)
         if kind.startswith("*"):
@@ -75,7 +86,7 @@ class Reader:
         self, tensor: Any, shape: tuple[int, ...], strides: tuple[int, ...], dtype: Any
     ) -> Tensor:
         """A tensor, seen with this shape and these strides."""
-        self.seen.append(tensor)
+        self.seen.append((self._parameters, tensor))
         known = self._storages.of(tensor)
         storage = tensor.untyped_storage()
         offset = int(tensor.storage_offset()) * int(tensor.dtype.itemsize)
@@ -88,6 +99,7 @@ class Reader:
             offset=offset,
             alignment=_alignment(offset, offset if tensor.is_meta else int(tensor.data_ptr())),
             fresh=known.fresh if known is not None else "",
+            values=_values(tensor, known),
         )
 
     def _descriptor(self, value: Any, kind: str) -> Argument:
@@ -117,6 +129,19 @@ def _unwrapped(value: Any) -> Any:
     while not hasattr(value, "untyped_storage") and hasattr(value, "base"):
         value = value.base
     return value
+
+
+def _values(tensor: Any, known: Storage | None) -> tuple[int, int] | None:
+    """The least and the greatest integer in the memory behind a tensor; None if nobody knows."""
+    dtype = tensor.dtype
+    if known is None or not known.known or known.fresh == UNINITIALISED or tensor.is_meta:
+        return None
+    storage = tensor.untyped_storage()
+    count = storage.nbytes() // dtype.itemsize
+    if str(dtype) not in COUNTING or not 0 < count <= _MOST_VALUES:
+        return None
+    every = tensor.new_empty(0).set_(storage, 0, (count,), (1,))
+    return int(every.min()), int(every.max())
 
 
 _NAMES = {

@@ -22,7 +22,7 @@ from unittest import mock
 from ptxlint.launches import Launch
 
 from . import tuning
-from .arguments import Reader, spelled
+from .arguments import COUNTING, Reader, spelled
 from .cuda import patches, threads_watched
 from .custom_ops import operators_watched
 from .devices import Device, device_of
@@ -30,6 +30,7 @@ from .driver import recording_driver, run_once, watched_launcher
 from .kernels import Captured, Kernel, Sink, Trouble
 from .storages import Storages
 from .tensors import Stage
+from .written import written_parameters
 
 _LIBRARIES = ("triton", "torch", "ptxlint", "contextlib", "unittest", "threading", "runpy")
 _OLDEST, _NEWEST = (3, 6), (3, 9)
@@ -56,6 +57,7 @@ class Recording:
         self._storages = Storages()
         self._compiled: dict[str, Any] = {}
         self._made: list[Any] = []
+        self._written: dict[str, frozenset[int] | None] = {}
 
     @property
     def capability(self) -> int:
@@ -110,9 +112,19 @@ class Recording:
             ),
         )
         self.captured.add_launch(kernel, launch)
-        for tensor in reader.seen:
-            # The kernel may have written it.
-            self._storages.fill(tensor, "")
+        written = self._written_by(kernel, reader)
+        for number, tensor in reader.seen:
+            if written is None or number in written:
+                self._storages.fill(tensor, "", self._options.gpu)
+
+    def _written_by(self, kernel: Kernel, reader: Reader) -> frozenset[int] | None:
+        """Numbers of the parameters that a kernel may write through; None for any."""
+        if not any(str(tensor.dtype) in COUNTING for _, tensor in reader.seen):
+            # To find out takes time, and matters for indices alone.
+            return None
+        if kernel.hash not in self._written:
+            self._written[kernel.hash] = written_parameters(kernel.ptx)
+        return self._written[kernel.hash]
 
     def _kernel(self, source: Any, metadata: Any) -> Kernel | None:
         compiled = self._compiled.get(metadata.hash)

@@ -9,14 +9,19 @@ ZEROED = "zeroed"
 
 
 class Storage:
-    """One storage. `fresh` is `uninitialised`, `zeroed` or, once anything else was done, empty."""
+    """One storage.
 
-    __slots__ = ("fresh", "on_gpu", "reference")
+    `fresh` is `uninitialised`, `zeroed` or, once anything else was done, empty. `known` is False
+    when it holds what a kernel would have written, or what comes of that.
+    """
+
+    __slots__ = ("fresh", "known", "on_gpu", "reference")
 
     def __init__(self, reference: Any) -> None:
         self.reference = reference
         self.on_gpu = False
         self.fresh = ""
+        self.known = True
 
 
 class Storages:
@@ -61,8 +66,14 @@ class Storages:
         if known is not None:
             known.on_gpu = on_gpu
 
-    def fill(self, tensor: Any, fresh: str) -> None:
-        """Say what a tensor's storage holds as a whole."""
-        known = self.of(tensor)
-        if known is not None:
-            known.fresh = fresh
+    def fill(self, tensor: Any, fresh: str, is_known: bool = True) -> None:
+        """Say what a tensor's storage holds, as a whole unless `fresh` is empty."""
+        found = self.of(tensor)
+        if found is not None:
+            found.fresh = fresh
+            found.known = is_known and (found.known or bool(fresh))
+
+    def is_known(self, tensor: Any) -> bool:
+        """True for a tensor that holds what it would hold on a GPU."""
+        found = self.of(tensor)
+        return found is not None and found.known

@@ -158,13 +158,44 @@ class Stage:
             tensors = list(self._tensors((args, named)))
             on_gpu = self._place_here(tensors, named)
             made = self._stand_in(operation, schema, tensors, args, named)
-        result = operation(*args, **named) if made is None else made[0]
+        result = self._carry_out(operation, schema, args, named) if made is None else made[0]
         with self._torch._C.DisableTorchFunction():
-            self._note(schema.name.partition("::")[2], schema, args, named, result)
+            is_known = made is None and all(map(self.storages.is_known, tensors))
+            self._note(schema, args, named, result, is_known)
             if on_gpu:
                 for tensor in self._tensors(result):
                     self.storages.place(tensor)
         return result
+
+    def _carry_out(
+        self, operation: Any, schema: Any, args: tuple[Any, ...], named: dict[str, Any]
+    ) -> Any:
+        """The result; zeros of the right shape for what only GPUs can compute."""
+        try:
+            return operation(*args, **named)
+        except NotImplementedError:
+            if not self.pretend or schema.is_mutable:
+                raise
+            with self._torch._C.DisableTorchFunction():
+                shapes = self._shapes(operation, schema, args, named)
+                if shapes is None:
+                    raise
+                result = self._map(self._zeros, shapes)
+                for tensor in self._tensors(result):
+                    self.storages.fill(tensor, "", False)
+                return result
+
+    def _shapes(
+        self, operation: Any, schema: Any, args: tuple[Any, ...], named: dict[str, Any]
+    ) -> Any:
+        """A result without values; None where shapes depend on values."""
+        alone = self._map(self._shape_alone, named)
+        if any(argument.name == "device" for argument in schema.arguments):
+            alone["device"] = self._torch.device("meta")
+        try:
+            return operation(*self._map(self._shape_alone, args), **alone)
+        except Exception:
+            return None
 
     def _place_here(self, tensors: list[Any], named: dict[str, Any]) -> bool:
         """Whether results stand for tensors on the GPU; an argument that says so is changed."""
@@ -177,9 +208,15 @@ class Stage:
         return any(map(self.storages.on_gpu, tensors))
 
     def _note(
-        self, name: str, schema: Any, args: tuple[Any, ...], named: dict[str, Any], result: Any
+        self,
+        schema: Any,
+        args: tuple[Any, ...],
+        named: dict[str, Any],
+        result: Any,
+        is_known: bool,
     ) -> None:
         """Follow what storages hold."""
+        name = schema.name.partition("::")[2]
         if name in _UNINITIALISED:
             self.storages.fill(result, UNINITIALISED)
             if self.pretend and result.device.type == "cpu" and _bytes(result) <= LARGE:
@@ -194,7 +231,10 @@ class Stage:
             for value, argument in _arguments(schema, args, named):
                 if argument.alias_info is not None and argument.alias_info.is_write:
                     for tensor in self._tensors(value):
-                        self.storages.fill(tensor, "")
+                        self.storages.fill(tensor, "", is_known)
+        elif not is_known and not _is_view(schema):
+            for tensor in self._tensors(result):
+                self.storages.fill(tensor, "", False)
 
     def _stand_in(
         self,
@@ -212,15 +252,8 @@ class Stage:
             or any(t.device.type != "cpu" for t in tensors)
         ):
             return None
-        alone = self._map(self._shape_alone, named)
-        if any(argument.name == "device" for argument in schema.arguments):
-            alone["device"] = self._torch.device("meta")
-        try:
-            shapes = operation(*self._map(self._shape_alone, args), **alone)
-        except Exception:
-            # Shapes that depend on values.
-            return None
-        if not _is_large(schema, tensors, list(self._tensors(shapes))):
+        shapes = self._shapes(operation, schema, args, named)
+        if shapes is None or not _is_large(schema, tensors, list(self._tensors(shapes))):
             return None
         if schema.is_mutable:
             return (_written(schema, args, named),)

@@ -143,6 +143,18 @@ def test_where_tensors_are_and_what_is_in_them(record: Record) -> None:
     assert (tensor(made[1], "x").offset, tensor(made[1], "x").alignment) == (16, 16)
 
 
+def test_the_range_of_indices_that_the_host_made(record: Record) -> None:
+    first, fewer, again, unknown, zeroed = launches(record("indices"), "gather")
+    assert tensor(first, "rows").values == (3, 99)
+    assert tensor(fewer, "rows").values == (3, 99)
+    assert tensor(again, "rows").values == (3, 99), "a kernel that reads them leaves them"
+    # What a kernel would have written, and what is computed from it.
+    assert unknown.times == 2
+    assert tensor(unknown, "rows").values is None
+    assert tensor(zeroed, "rows").values == (0, 0)
+    assert tensor(first, "x").values is None
+
+
 def test_the_first_configuration_of_an_autotuner(record: Record) -> None:
     made = launches(record("tuned"), "accumulate")
     assert [launch.autotuned for launch in made] == [Autotuned(3, ("total",), ()), None]

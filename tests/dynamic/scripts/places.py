@@ -60,3 +60,6 @@ begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timin
 begin.record()
 end.record()
 assert begin.elapsed_time(end) > 0
+# On the CPU there is no such product.
+half = torch.ones(8, 8, device="cuda", dtype=torch.float16)
+assert torch.mm(half, half, out_dtype=torch.float32).dtype == torch.float32
