@@ -45,6 +45,17 @@ def test_check_of_a_folder_loads_nothing_heavy() -> None:
     assert loaded_by("check", "--exit-zero", "fixtures/ptx/sm_86") & HEAVY == set()
 
 
+def test_the_half_of_a_capture_that_runs_no_script_loads_neither_torch_nor_triton() -> None:
+    code = (
+        "import sys, ptxlint.cli.capture, ptxlint.dynamic.capture.session; "
+        "print({'torch', 'triton', 'numpy'} & sys.modules.keys())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "set()\n"
+
+
 def test_the_measurement_sees_a_heavy_module() -> None:
     assert "lark" in loaded_by("check", "--parser", "lark", FILES[0])
 
