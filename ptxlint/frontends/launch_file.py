@@ -68,7 +68,7 @@ def read_text(path: str) -> str:
 def load_json(text: str, path: str) -> Any:
     """The data of a JSON text in which no key stands twice. Raises `LaunchFileError`."""
     try:
-        return json.loads(text, object_pairs_hook=_once)
+        return json.loads(text, object_pairs_hook=_once, parse_constant=_no_number)
     except json.JSONDecodeError as error:
         raise LaunchFileError(
             f"{path}:{error.lineno}:{error.colno}: no valid JSON: {error.msg}"
@@ -86,6 +86,11 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         twice = next(key for key in keys if keys.count(key) > 1)
         raise ValueError(f"the key `{twice}` stands twice in one object")
     return out
+
+
+def _no_number(word: str) -> Any:
+    text = {"Infinity": "inf", "-Infinity": "-inf"}.get(word, "nan")
+    raise ValueError(f'{word} is no number of JSON; write "{text}" as the value of a scalar')
 
 
 def located(error: LayoutError, text: str, path: str) -> str:

@@ -184,6 +184,7 @@ def test_a_fault_of_an_argument_is_told(value: Any, says: str) -> None:
         ("", "l.json:1:1: no valid JSON: Expecting value"),
         ('{"launches": [}', "l.json:1:15: no valid JSON: "),
         ('{"a": 1, "a": 2}', "l.json: no valid JSON: the key `a` stands twice"),
+        ('{"a": NaN}', 'l.json: no valid JSON: NaN is no number of JSON; write "nan" as the'),
         ("[" * 100_000, "l.json: the JSON is nested too deeply"),
         ("[]", "l.json: expected a launch file, an object, found []"),
         ("{}", "l.json: `launches` is missing: a list, as in {"),
