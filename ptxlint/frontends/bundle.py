@@ -53,9 +53,7 @@ def read_bundle(directory: str) -> list[Found]:
 
 def _kernels(root: Node, directory: str) -> list[Found]:
     members = root.mapping("a bundle's manifest")
-    version = needed(root, members, "version", f"this ptxlint reads {VERSION}")
-    if version.data != VERSION:
-        raise version.fault(f"version {version.data!r} is not known, this ptxlint reads {VERSION}")
+    needed(root, members, "version", f"this ptxlint reads {VERSION}").version(VERSION)
     kernels = needed(root, members, "kernels", "what was captured").items("kernels")
     found: dict[str, Input] = {}
     faults: list[Found] = []

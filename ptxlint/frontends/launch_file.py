@@ -33,10 +33,8 @@ def parse_launches(text: str, path: str) -> tuple[Launch, ...]:
     try:
         root = Node(data)
         members = root.mapping("a launch file", frozenset(("version", "launches", "$schema")))
-        if "version" in members and members["version"].data != VERSION:
-            raise members["version"].fault(
-                f"version {members['version'].data!r} is not known, this ptxlint reads {VERSION}"
-            )
+        if "version" in members:
+            members["version"].version(VERSION)
         nodes = needed(root, members, "launches", f"a list, as in {_EXAMPLE}").items("launches")
         if not nodes:
             raise members["launches"].fault("there is no launch in it")
