@@ -23,7 +23,6 @@ from ptxlint.dataflow.conditions import (
     excludes_beyond,
     negative_beyond,
 )
-from ptxlint.dataflow.exchanges import moved_lanes
 from ptxlint.dataflow.factor_lines import Line, Place, added, meet
 from ptxlint.dataflow.floats import BF16, BYTES, F16, F32, F64, FORMATS, AbstractFloat, Format
 from ptxlint.dataflow.fragments import Element, Fragments, elements_of
@@ -664,7 +663,7 @@ class Words:
         if instr.opcode != "shfl" or self._ssa.result[value]:
             return None
         source = self._reductions.read(instr, instr.operands[1])
-        return None if source is None else (source, moved_lanes(instr))
+        return None if source is None else (source, self._reductions.scanned(instr))
 
     # Joins ------------------------------------------------------------------------------------
     def _phi(self, phi: int, block: int) -> None:
