@@ -713,6 +713,8 @@ class Words:
             for condition in asked:
                 cells: list[Cell] = []
                 for operand, earlier in zip(operands, before, strict=True):
+                    if earlier is None and not self._conditions.may_hold_in(condition, block, 0):
+                        continue
                     found = None if earlier is None else earlier.get(condition.number)
                     if earlier is not None and not found:
                         cells.append(self._free_cell(operand))
