@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ptxlint.ir.function import Function
     from ptxlint.ir.instruction import Instr, Shape
     from ptxlint.ir.module import Module
+    from ptxlint.launches import Launch
 
 R = TypeVar("R")
 
@@ -67,6 +68,10 @@ class SourceWords:
         """What the source calls a parameter of the kernel; its PTX name if that is not known."""
         return name
 
+    def parameters(self, function: Function) -> dict[str, str]:
+        """The names of a kernel's parameters in the source, by those in the PTX, where known."""
+        return {}
+
     def mask(self, instr: Instr) -> str:
         """The mask of a load or store as the source has it; "" if that is not known."""
         return ""
@@ -115,10 +120,12 @@ class Facts:
         "_by_shape",
         "_opcodes",
         "_results",
+        "_shared",
         "arch",
         "budgets",
         "effort",
         "function",
+        "launches",
         "metadata",
         "module",
         "seconds",
@@ -133,6 +140,7 @@ class Facts:
         metadata: KernelMetadata | None = None,
         words: SourceWords = NO_WORDS,
         effort: float = 1.0,
+        launches: tuple[Launch, ...] = (),
     ) -> None:
         self.module = module
         self.function = function
@@ -144,11 +152,15 @@ class Facts:
         says; ask for `mask`."""
         self.effort = effort
         """What the budgets are multiplied with."""
+        self.launches = launches
+        """The launches that this kernel is checked under, all of which fit its parameters."""
         self.budgets: dict[str, Budget] = {}
         """The budgets of the analyses that have one, by name."""
         self.seconds: dict[str, float] = {}
         """Processor time of each analysis by name, its requirements excluded."""
         self._results: dict[type[Analysis[Any]], Any] = {}
+        self._shared: frozenset[type[Analysis[Any]]] = frozenset()
+        """Analyses whose results belong to other facts of the same function."""
         self._by_shape: dict[Shape, list[Instr]] | None = None
         self._opcodes: frozenset[str] = frozenset()
 
@@ -217,7 +229,7 @@ class Facts:
         They refer to each other and to this object, and would else wait for the collector, which
         costs more than all analyses of a small kernel.
         """
-        results = list(self._results.values())
+        results = [found for kind, found in self._results.items() if kind not in self._shared]
         self._results.clear()
         for result in results:
             release = getattr(result, "release", None)
@@ -226,9 +238,52 @@ class Facts:
             if hasattr(result, "__dict__"):
                 vars(result).clear()
 
+    def instead(self, analysis: type[Analysis[R]], make: Callable[[Facts], R]) -> Facts:
+        """The same function seen with another result of an analysis.
+
+        What does not rest on that analysis is shared, also what is forgotten; the rest is found
+        anew when asked for.
+        """
+        other = Facts(
+            self.module,
+            self.function,
+            self.arch,
+            self.metadata,
+            self.words,
+            self.effort,
+            self.launches,
+        )
+        self.get(analysis)
+        changed = {analysis}
+        for found in self._results:
+            if _rests_on(found, changed):
+                changed.add(found)
+            else:
+                other._results[found] = self._results[found]
+        other._shared = frozenset(other._results)
+        other._by_shape, other._opcodes = self._by_shape, self._opcodes
+        start = process_time()
+        other._results[analysis] = make(other)
+        other.seconds[analysis.name] = process_time() - start
+        return other
+
     def max_threads(self) -> int | None:
         """Threads per CTA: from `.reqntid`/`.maxntid`, else from the metadata's warps."""
         threads = self.function.max_threads()
         if threads is None and self.metadata is not None and self.metadata.num_warps:
             threads = 32 * self.metadata.num_warps
         return threads
+
+
+def _rests_on(analysis: type[Analysis[Any]], changed: set[type[Analysis[Any]]]) -> bool:
+    """True if an analysis asks for one of others, or one that it asks for does."""
+    work = [analysis]
+    seen = set(work)
+    for current in work:
+        if current in changed:
+            return True
+        for needed in current.requires:
+            if needed not in seen:
+                seen.add(needed)
+                work.append(needed)
+    return False

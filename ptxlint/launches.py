@@ -5,10 +5,13 @@ Nothing here knows PTX: `ptxlint.launch` binds arguments to the parameters of a 
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 Extent: TypeAlias = tuple[int, int, int]
 """x, y, z."""
+
+AS_COMPILED: Final[Extent] = (0, 0, 0)
+"""A block whose size the kernel itself tells: its `.reqntid`, or the warps in its metadata."""
 
 
 class Tensor(NamedTuple):
@@ -29,6 +32,8 @@ class Tensor(NamedTuple):
     alignment: int = 16
     fresh: str = ""
     """`uninitialised` or `zeroed` for memory that the host allocated and nothing wrote since."""
+    values: tuple[int, int] | None = None
+    """The least and the greatest element of a tensor of integers, where that is promised."""
 
 
 class Scalar(NamedTuple):
@@ -65,24 +70,29 @@ class Autotuned(NamedTuple):
 
 
 class Launch(NamedTuple):
-    """One launch, or `count` alike.
+    """One launch, or `times` alike.
 
-    `arguments` are by name of the source's parameters, in their order, constants included.
+    `arguments` are by name of the source's parameters, or of the kernel's (`k_param_0`), constants
+    included. Elements of a tuple are arguments of their own, named `t[0]`.
     `place` says where it comes from: a file and a path in it, or a line of Python.
     """
 
     grid: Extent
     block: Extent
     arguments: dict[str, Argument]
-    shared: int = 0
-    """Dynamic shared memory in bytes."""
+    shared: int = -1
+    """Dynamic shared memory in bytes; -1 for what the kernel's metadata says."""
     cluster: Extent = (1, 1, 1)
     autotuned: Autotuned | None = None
     place: str = ""
-    count: int = 1
+    times: int = 1
+    is_ordered: bool = True
+    """The arguments stand in the order of the parameters, as a signature lists them. Otherwise
+    they are told by their names alone."""
 
 
 __all__ = [
+    "AS_COMPILED",
     "Argument",
     "Autotuned",
     "Constant",

@@ -66,7 +66,7 @@ class Guards:
     def __init__(self, facts: Facts) -> None:
         self.ssa: Ssa = facts.get(SsaAnalysis)
         self.symbolic: Symbolic = facts.get(SymbolicAnalysis)
-        self._dominators: DominatorTree = facts.get(DominatorsAnalysis)
+        self.dominators: DominatorTree = facts.get(DominatorsAnalysis)
         self._instrs = facts.function.instrs
         self._predicates: dict[tuple[int, bool], Conjunction | None] = {}
         self._blocks: dict[int, Conjunction | None] = {}
@@ -83,12 +83,12 @@ class Guards:
         current = block
         while current not in self._blocks:
             chain.append(current)
-            parent = self._dominators.idom[current]
+            parent = self.dominators.idom[current]
             if parent == current or parent < 0:
                 break
             current = parent
         for current in reversed(chain):
-            parent = self._dominators.idom[current]
+            parent = self.dominators.idom[current]
             above = self._blocks.get(parent, ALWAYS) if parent != current else ALWAYS
             entering = self._entering(current)
             guard = both(above, entering)

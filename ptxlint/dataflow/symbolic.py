@@ -10,7 +10,7 @@ further value is opaque, and `exhausted` says so.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
 
 from ptxlint.cfg.loops import Loop, LoopForest, LoopsAnalysis
 from ptxlint.dataflow.bitwise import (
@@ -59,6 +59,9 @@ _MAX_TID: Final = {"x": 1024, "y": 1024, "z": 64}
 _FLIPPED: Final = {"lt": "ge", "ge": "lt", "le": "gt", "gt": "le", "eq": "ne", "ne": "eq"}
 _INTEGERS: Final = frozenset(f"{sign}{bits}" for sign in "bus" for bits in (16, 32, 64))
 """The register types that are followed."""
+
+
+_Of: TypeAlias = Callable[[int], Polynomial]
 
 
 class Wrap(NamedTuple):
@@ -234,6 +237,9 @@ class Symbolic:
         yes, no = known.get(if_true), known.get(if_false)
         if yes is None or no is None:
             return None
+        choice = self._choice(predicate, known.get)
+        if choice is not None:
+            return yes if choice else no
         return self._select(predicate, yes, no, self.ssa.block_of(value))
 
     def _select(
@@ -415,6 +421,18 @@ class Symbolic:
         """The value that the instruction reads from a register."""
         return self.ssa.use_values[instr.index][instr.uses.index(register)]
 
+    def _parameter(self, name: str, offset: int, low: int, high: int) -> Polynomial:
+        """What a parameter holds, read as a number from `low` to `high`."""
+        return self.table.plain(self.table.atom("param", (name, offset), low, high))
+
+    def _loaded(self, value: int, low: int, high: int) -> tuple[int, int]:
+        """Bounds of a number from memory, of a type from `low` to `high`."""
+        return low, high
+
+    def _choice(self, predicate: int, known: Callable[[int], Polynomial | None]) -> bool | None:
+        """What a predicate is wherever it is asked for; None if that is not known."""
+        return None
+
     def _special(self, name: str) -> Polynomial | None:
         table = self.table
         base, _, axis = name.partition(".")
@@ -492,7 +510,6 @@ class _Overlay(dict[int, Polynomial]):
 
 # Transfer functions -----------------------------------------------------------------------------
 
-_Of = Callable[[int], Polynomial]
 _Rule = Callable[[Symbolic, Instr, int, _Of], "Polynomial | None"]
 
 
@@ -732,6 +749,9 @@ def _selp(symbolic: Symbolic, instr: Instr, value: int, of: _Of) -> Polynomial |
     if operands is None or not isinstance(predicate, Register):
         return None
     chosen = symbolic.value_read(instr, predicate)
+    choice = symbolic._choice(chosen, of)
+    if choice is not None:
+        return operands[0] if choice else operands[1]
     block = symbolic.ssa.block_of(value)
     gap = None if all(o.is_constant for o in operands) else _compared(symbolic, chosen, of)
     return symbolic._select(chosen, operands[0], operands[1], block, gap)
@@ -782,9 +802,10 @@ def _load(symbolic: Symbolic, instr: Instr, value: int, of: _Of) -> Polynomial |
         low, high = 0, (1 << bits) - 1
     table = symbolic.table
     if instr.shape.space == "param" and isinstance(address.base, Symbol):
-        return table.plain(table.atom("param", (address.base.name, address.offset), low, high))
+        return symbolic._parameter(address.base.name, address.offset, low, high)
     if len(instr.defs) != 1:
         return None
+    low, high = symbolic._loaded(value, low, high)
     return table.plain(table.atom("load", (value,), low, high, symbolic.ssa.block_of(value)))
 
 

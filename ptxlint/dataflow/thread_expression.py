@@ -181,7 +181,7 @@ class _Builder:
         shape = instr.shape
         if shape.opcode == "ld":
             return self._parameter(instr)
-        compute = _operation(instr, self._ssa.result[value])
+        compute = operation(instr, self._ssa.result[value])
         if compute is None:
             raise _NotFollowedError
         operands = [self._operand(o, instr, depth) for o in instr.operands[1:]]
@@ -202,7 +202,7 @@ class _Builder:
             raise _NotFollowedError
         offset = f"+{address.offset}" if address.offset else ""
         leaf = self._add(_Node(None, (), address.base.name + offset))
-        return self._add(_Node(_extension(shape.type, instr.operands[0].type), (leaf,)))
+        return self._add(_Node(extension(shape.type, instr.operands[0].type), (leaf,)))
 
     def _operand(self, operand: Operand, instr: Instr, depth: int) -> int:
         if isinstance(operand, Register):
@@ -230,7 +230,7 @@ def _signed(value: int, width: int) -> int:
     return value - (1 << width) if value >> (width - 1) else value
 
 
-def _extension(type_name: str, register_type: str) -> Callable[[int], int]:
+def extension(type_name: str, register_type: str) -> Callable[[int], int]:
     """How a value of a type is put into a register that may be wider."""
     source, target = BITS[type_name], BITS.get(register_type, 64)
     mask = (1 << target) - 1
@@ -240,7 +240,7 @@ def _extension(type_name: str, register_type: str) -> Callable[[int], int]:
     return lambda a: a & narrow & mask
 
 
-def _operation(instr: Instr, result: int) -> Callable[..., int] | None:
+def operation(instr: Instr, result: int) -> Callable[..., int] | None:
     """What computes a result from the source operands in order; None if it is not followed."""
     shape = instr.shape
     types = shape.types

@@ -61,6 +61,10 @@ class KernelWords(SourceWords):
         """What the source calls a parameter of the kernel; its PTX name if that is not known."""
         return self._known().get(name, name)
 
+    def parameters(self, function: Function) -> dict[str, str]:
+        """The names of the kernel's parameters in the source, by those in the PTX, where known."""
+        return dict(self._known()) if function is self._function else {}
+
     def mask(self, instr: Instr) -> str:
         """The mask of a load or store as the source has it; "" if that is not known."""
         frame = self._module.python_frame(instr.loc)

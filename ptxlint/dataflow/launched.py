@@ -1,0 +1,208 @@
+"""Integer values under one launch: parameters are numbers, and the grid has its size.
+
+The evaluation is that of `ptxlint.dataflow.symbolic`, made anew: what parameters and sizes decide
+(quotients, minima, selections, the rounds of loops) is decided on the way, and the CTA's number has
+the bounds of this grid. How many CTAs there are makes no difference to the work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from ptxlint.dataflow.polynomial import Polynomial
+from ptxlint.dataflow.ssa_values import MERGE, RESULT
+from ptxlint.dataflow.symbolic import Symbolic
+from ptxlint.facts import Facts
+from ptxlint.ir.instruction import Instr
+from ptxlint.ir.operand import Negated, Operand, Register
+from ptxlint.ir.pattern import fold
+from ptxlint.ir.types import BITS
+
+_AXES: Final = {"x": 0, "y": 1, "z": 2}
+_DEPTH: Final = 6
+"""How deep a predicate of predicates is looked into."""
+_HOLDS: Final[dict[str, Callable[[int, int], bool | None]]] = {
+    "lt": lambda low, high: True if high < 0 else False if low >= 0 else None,
+    "le": lambda low, high: True if high <= 0 else False if low > 0 else None,
+    "gt": lambda low, high: True if low > 0 else False if high <= 0 else None,
+    "ge": lambda low, high: True if low >= 0 else False if high < 0 else None,
+    "eq": lambda low, high: False if low > 0 or high < 0 else True if low == high == 0 else None,
+    "ne": lambda low, high: True if low > 0 or high < 0 else False if low == high == 0 else None,
+}  # fmt: skip
+"""Whether a difference from `low` to `high` has the relation to 0; None if it may or may not."""
+_UNSIGNED_NAMES: Final = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
+
+
+class Setting:
+    """What a launch fixes.
+
+    `value` gives what a load from a parameter brings, by name, byte offset and the range of the
+    type, None if that is not known; `addresses` those of pointers by parameter; `loaded` bounds of
+    what an instruction loads, by its index, where they are promised.
+    """
+
+    __slots__ = ("addresses", "block", "grid", "loaded", "value")
+
+    def __init__(
+        self,
+        value: Callable[[str, int, int, int], int | None],
+        addresses: Mapping[str, int],
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        loaded: Callable[[int], tuple[int, int] | None] | None = None,
+    ) -> None:
+        self.value = value
+        self.addresses = addresses
+        self.grid = grid
+        self.block = block
+        self.loaded = loaded
+
+
+class LaunchedSymbolic(Symbolic):
+    """The integer values of one function under a launch.
+
+    Pointers stay atoms, of which the address is known, so that every address keeps its base.
+    """
+
+    def __init__(self, facts: Facts, setting: Setting) -> None:
+        super().__init__(facts)
+        self._setting = setting
+        self._geometry = dict(zip("xyz", setting.block, strict=True))
+
+    def _parameter(self, name: str, offset: int, low: int, high: int) -> Polynomial:
+        setting = self._setting
+        address = setting.addresses.get(name) if not offset else None
+        if address is not None:
+            return self.table.plain(self.table.atom("param", (name, 0), address, address))
+        value = setting.value(name, offset, low, high)
+        if value is None:
+            return super()._parameter(name, offset, low, high)
+        return self.table.constant(value)
+
+    def _loaded(self, value: int, low: int, high: int) -> tuple[int, int]:
+        promised = self._setting.loaded
+        found = promised(self.ssa.instr[value]) if promised is not None else None
+        if found is None or found[0] < low or found[1] > high:
+            return low, high
+        return found
+
+    def _special(self, name: str) -> Polynomial | None:
+        base, _, axis = name.partition(".")
+        at = _AXES.get(axis)
+        if at is not None and base == "%ctaid":
+            extent = self._setting.grid[at]
+            if extent == 1:
+                return self.table.constant(0)
+            return self.table.plain(self.table.atom("ctaid", (axis,), 0, extent - 1))
+        if at is not None and base == "%nctaid":
+            return self.table.constant(self._setting.grid[at])
+        return super()._special(name)
+
+    def threads(self) -> list[Polynomial]:
+        """What is not negative because blocks are no larger than they are: one for each axis along
+        which the block is no power of two."""
+        out = []
+        for axis, extent in self._geometry.items():
+            if extent & (extent - 1):
+                index = self._special(f"%tid.{axis}")
+                if index is not None:
+                    out.append(-index + (extent - 1))
+        return out
+
+    # Predicates that the launch decides -------------------------------------------------------
+    def _needs(self, value: int, known: dict[int, Polynomial]) -> tuple[int, ...]:
+        needed = super()._needs(value, known)
+        ssa = self.ssa
+        if ssa.kind[value] == MERGE and ssa.resolve(value) == value:
+            return needed + self._compared_in(ssa.operands[value][0], _DEPTH)
+        if ssa.kind[value] == RESULT and needed:
+            instr = self._instrs[ssa.instr[value]]
+            if instr.shape.opcode == "selp" and isinstance(instr.operands[3], Register):
+                return needed + self._compared_in(self.value_read(instr, instr.operands[3]), _DEPTH)
+        return needed
+
+    def _compared_in(self, predicate: int, depth: int) -> tuple[int, ...]:
+        """The integers that a predicate compares."""
+        ssa = self.ssa
+        root, _ = ssa.root(ssa.resolve(predicate))
+        if ssa.kind[root] != RESULT or depth <= 0:
+            return ()
+        instr = self._instrs[ssa.instr[root]]
+        found: tuple[int, ...] = ()
+        for value in ssa.operands[root] if instr.shape.opcode in ("setp", "and", "or") else ():
+            kind = ssa.register[value].type
+            if kind == "pred":
+                found += self._compared_in(value, depth - 1)
+            elif kind[0] in "bus" and BITS.get(kind, 0) >= 16:
+                found += (value,)
+        return found
+
+    def _choice(self, predicate: int, known: Callable[[int], Polynomial | None]) -> bool | None:
+        return self._truth(predicate, known, _DEPTH)
+
+    def _truth(
+        self, predicate: int, known: Callable[[int], Polynomial | None], depth: int
+    ) -> bool | None:
+        ssa = self.ssa
+        root, same = ssa.root(ssa.resolve(predicate))
+        if ssa.kind[root] != RESULT or depth <= 0:
+            return None
+        instr = self._instrs[ssa.instr[root]]
+        shape = instr.shape
+        found: bool | None = None
+        if shape.opcode == "mov" and len(instr.operands) == 2:
+            constant = fold(instr.operands[1])
+            found = None if constant is None else bool(constant)
+        elif shape.opcode in ("and", "or") and len(instr.operands) == 3:
+            parts = [self._of_operand(instr, o, known, depth - 1) for o in instr.operands[1:]]
+            deciding = shape.opcode == "or"
+            if deciding in parts:
+                found = deciding
+            elif None not in parts:
+                found = not deciding
+        elif shape.opcode == "setp" and not ssa.result[root] and len(instr.operands) == 3:
+            found = self._comparison(root, known)
+        return None if found is None else found == same
+
+    def _of_operand(
+        self,
+        instr: Instr,
+        operand: Operand,
+        known: Callable[[int], Polynomial | None],
+        depth: int,
+    ) -> bool | None:
+        if isinstance(operand, Negated) and operand.sign == "!":
+            inner = self._of_operand(instr, operand.operand, known, depth)
+            return None if inner is None else not inner
+        if isinstance(operand, Register):
+            return self._truth(self.value_read(instr, operand), known, depth)
+        constant = fold(operand)
+        return None if constant is None else bool(constant)
+
+    def _comparison(self, root: int, known: Callable[[int], Polynomial | None]) -> bool | None:
+        instr = self._instrs[self.ssa.instr[root]]
+        shape = instr.shape
+        if shape.type[0] not in "bus":
+            return None
+        relation = _UNSIGNED_NAMES.get(shape.modifiers[0], shape.modifiers[0])
+        unsigned = shape.type[0] == "u" or relation != shape.modifiers[0]
+        if relation not in _HOLDS:
+            return None
+        missing = self.table.constant(0)
+        read = [
+            self._operand(instr, operand, lambda v: known(v) or missing)
+            for operand in instr.operands[1:3]
+        ]
+        for value in self.ssa.operands[root]:
+            if known(value) is None:
+                return None
+        a, b = read
+        if a is None or b is None:
+            return None
+        if unsigned and relation not in ("eq", "ne") and min(a.range()[0], b.range()[0]) < 0:
+            return None
+        return _HOLDS[relation](*(a - b).range())
+
+
+__all__ = ["LaunchedSymbolic", "Setting"]

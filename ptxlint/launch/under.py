@@ -1,0 +1,356 @@
+"""What is proved of the accesses of a kernel under one launch, whatever the size of its grid.
+
+Each access to global memory is looked at by three questions: whether all index arithmetic behind
+its address fits the words that it is done in, whether its bytes lie in the storage that its pointer
+points into, and whether its address is a multiple of its width. An answer is *proved* or *open*,
+with the reason; nothing here refutes, since that takes a thread that does it
+(`ptxlint.launch.witness`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, ClassVar, NamedTuple
+
+from ptxlint.cfg.loops import LoopForest, LoopsAnalysis
+from ptxlint.dataflow.access import Access, AccessAnalysis, Accesses
+from ptxlint.dataflow.bitwise import low_zeros, trailing_zeros
+from ptxlint.dataflow.extremes import Box
+from ptxlint.dataflow.guards import ALWAYS, Conjunction, Guards, GuardsAnalysis
+from ptxlint.dataflow.launched import LaunchedSymbolic, Setting
+from ptxlint.dataflow.polynomial import Polynomial
+from ptxlint.dataflow.rounds import Rounds
+from ptxlint.dataflow.ssa import SsaAnalysis
+from ptxlint.dataflow.ssa_values import Ssa
+from ptxlint.dataflow.symbolic import SymbolicAnalysis, Wrap
+from ptxlint.facts import Analysis, Facts
+from ptxlint.ir.instruction import Instr
+from ptxlint.ir.operand import Address, Register
+from ptxlint.launch.binding import Bound, BoundLaunches, Region
+from ptxlint.launch.obligations import Wraps
+
+
+class Judged(NamedTuple):
+    """What is known of one access under a launch.
+
+    `wraps` is what may not fit its word on the way to the address; `below` and `above` say whether
+    bytes before the start and beyond the end of the storage are ruled out, `aligned` whether the
+    address is a multiple of the width. They are false, too, where that is not known; `reason` says
+    why, "" if everything is proved. The region is None if the pointer is not known. `never` says
+    that the access takes place in no thread: `compiled` if its mask is constant, `launch` if so
+    under this launch.
+    """
+
+    access: Access
+    region: Region | None
+    wraps: tuple[Wrap, ...] = ()
+    below: bool = True
+    above: bool = True
+    aligned: bool = True
+    never: str = ""
+    reason: str = ""
+
+    @property
+    def is_inside(self) -> bool:
+        """True if it is proved to stay inside the storage."""
+        return self.below and self.above and not self.wraps
+
+
+class UnderLaunch:
+    """One kernel under one launch. `judged` has its global accesses, in program order."""
+
+    def __init__(self, facts: Facts, bound: Bound) -> None:
+        self.bound = bound
+        self.facts = facts.instead(
+            SymbolicAnalysis, lambda own: LaunchedSymbolic(own, _setting(facts, bound))
+        )
+        self.ssa: Ssa = facts.get(SsaAnalysis)
+        self.loops: LoopForest = facts.get(LoopsAnalysis)
+        symbolic = self.facts.get(SymbolicAnalysis)
+        assert isinstance(symbolic, LaunchedSymbolic)
+        self.symbolic: LaunchedSymbolic = symbolic
+        self.guards: Guards = self.facts.get(GuardsAnalysis)
+        self._rounds = Rounds(self.ssa, self.loops, self.guards)
+        self._threads = self.symbolic.threads()
+        self._boxes: dict[tuple[Conjunction, tuple[int, ...]], Box] = {}
+        self._arms: dict[tuple[int, bool], list[Polynomial] | None] = {}
+        self._most: dict[tuple[Polynomial, Conjunction], int] = {}
+        self._failed: dict[tuple[Polynomial, Conjunction], int] = {}
+        self._is_started = min(bound.grid) > 0
+        accesses: Accesses = self.facts.get(AccessAnalysis)
+        self._wraps = Wraps(self.ssa, self.loops, symbolic, self.guards, self.box)
+        dead = {a.instr.index for a in facts.get(AccessAnalysis).in_global if a.guard is None}
+        located = {access.instr.index for access in accesses.in_global}
+        self.unlocated: list[Instr] = [i for i in accesses.unknown if i.index not in located]
+        """Accesses whose address is not understood at all."""
+        self.judged: list[Judged] = [self._judge(a, dead) for a in accesses.in_global]
+
+    def release(self) -> None:
+        """Drop what was found anew for this launch."""
+        self.facts.forget()
+        vars(self).clear()
+
+    # Bounds under a guard ---------------------------------------------------------------------
+    def box(self, guard: Conjunction, about: Iterable[Polynomial]) -> Box:
+        """The bounds of atoms where a guard holds, as polynomials about these atoms need them."""
+        loops = {
+            atom.data[0]
+            for poly in (*about, *(c.polynomial for c in guard if c.polynomial is not None))
+            for atom in poly.all_atoms()
+            if atom.kind == "index"
+        }
+        key = guard, tuple(sorted(loops))
+        found = self._boxes.get(key)
+        if found is None:
+            facts = [c.polynomial for c in sorted(guard, key=repr) if c.polynomial is not None]
+            for header in key[1]:
+                loop = self.loops.with_header(header)
+                if loop is not None:
+                    lasting = (c.polynomial for c in self._rounds.lasting(loop))
+                    facts += [poly for poly in lasting if poly is not None]
+            facts += self._threads
+            found = self._boxes[key] = Box(self.symbolic.table, facts, self._where)
+        return found
+
+    def _where(self, predicate: int, holds: bool) -> list[Polynomial] | None:
+        """What is not negative where a predicate holds; None if it never does."""
+        key = predicate, holds
+        if key not in self._arms:
+            guard = self.guards.of_predicate(predicate, holds)
+            polys = (c.polynomial for c in sorted(guard or ALWAYS, key=repr))
+            self._arms[key] = None if guard is None else [p for p in polys if p is not None]
+        return self._arms[key]
+
+    def is_at_most(self, poly: Polynomial, guard: Conjunction, bound: int) -> bool:
+        """True if a polynomial is certainly no more than a number where a guard holds."""
+        form = poly - poly.constant
+        limit = bound - poly.constant
+        key = form, guard
+        if key in self._most and self._most[key] <= limit:
+            return True
+        if key in self._failed and self._failed[key] >= limit:
+            return False
+        holds = self.box(guard, (form,)).is_at_most(form, limit)
+        known = self._most if holds else self._failed
+        known[key] = limit
+        return holds
+
+    # Accesses ---------------------------------------------------------------------------------
+    def _judge(self, access: Access, dead: set[int]) -> Judged:
+        region = self.bound.regions.get(access.base)
+        if access.instr.index in dead:
+            return Judged(access, region, never="compiled")
+        conditions = self._conditions(access.instr)
+        if access.guard is None or not self._is_started:
+            wraps = tuple(self._wraps.open_for((), conditions, ALWAYS))
+            reason = self._about_wrap(wraps[0]) if wraps else ""
+            return Judged(access, region, wraps, never="launch", reason=reason)
+        guard = access.guard
+        if self.box(guard, ()).is_empty:
+            wraps = tuple(self._wraps.open_for((), conditions, ALWAYS))
+            reason = self._about_wrap(wraps[0]) if wraps else ""
+            return Judged(access, region, wraps, never="launch", reason=reason)
+        wraps = tuple(self._wraps.open_for(self._address_values(access), conditions, guard))
+        if region is None:
+            found = self._by_address(access, guard)
+            if found is None:
+                return Judged(access, None, wraps, False, False, False, "", self._unbased(access))
+            region = found
+        address = access.offset
+        if not access.base:
+            address = address - region.address
+        below = self.is_at_most(-address, guard, -region.low)
+        above = self.is_at_most(address, guard, region.high - access.width)
+        aligned = self._is_aligned(access, address, region)
+        reason = ""
+        if wraps:
+            reason = self._about_wrap(wraps[0])
+        elif not (below and above):
+            reason = self._about_bounds(address, region, below)
+        elif not aligned:
+            reason = f"that the address is a multiple of {access.width} is not known"
+        return Judged(access, region, wraps, below, above, aligned, "", reason)
+
+    def _by_address(self, access: Access, guard: Conjunction) -> Region | None:
+        """The storage that an address without a base certainly lies in, by its made-up address."""
+        if access.base:
+            return None
+        for region in self.bound.regions.values():
+            start, end = region.address + region.low, region.address + region.high
+            if self.is_at_most(-access.offset, guard, -start) and self.is_at_most(
+                access.offset, guard, end - access.width
+            ):
+                return region
+        return None
+
+    def _unbased(self, access: Access) -> str:
+        if access.base:
+            return f"the launch does not say what {access.base} points to"
+        kinds = {atom.kind for atom in access.offset.all_atoms()}
+        if "load" in kinds:
+            return "the address comes from memory"
+        return "which pointer the address comes from is not known"
+
+    def _is_aligned(self, access: Access, offset: Polynomial, region: Region) -> bool:
+        width = access.width
+        if width & (width - 1):
+            return False
+        zeros = min(low_zeros(offset), trailing_zeros(region.address))
+        return zeros >= width.bit_length() - 1
+
+    def _address_values(self, access: Access) -> list[int]:
+        """What the access's address is read from."""
+        instr = access.instr
+        values = self.ssa.use_values[instr.index]
+        out = []
+        for operand in instr.operands:
+            if isinstance(operand, Address) and isinstance(operand.base, Register):
+                out.append(values[instr.uses.index(operand.base)])
+        return out
+
+    def _conditions(self, instr: Instr) -> list[int]:
+        """The values that decide whether an instruction takes effect: its predicate, the source
+        size of a copy, the branches on every way to it and the ends of its loops."""
+        ssa, cfg = self.ssa, self.ssa.cfg
+        out = []
+        predicate = ssa.guard_value(instr)
+        if predicate is not None:
+            out.append(predicate)
+        if instr.opcode == "cp":
+            values = ssa.use_values[instr.index]
+            for operand in instr.operands[3:]:
+                if isinstance(operand, Register):
+                    out.append(values[instr.uses.index(operand)])
+        return out + self._branches(cfg.block_of[instr.index])
+
+    def _branches(self, block: int) -> list[int]:
+        """The predicates of the branches on every way to a block, and of its loops' ends."""
+        ssa, cfg = self.ssa, self.ssa.cfg
+        blocks = [loop for loop in _around(self.loops, block)]
+        out = []
+        for source in self._above(block) | {latch for loop in blocks for latch in loop.latches}:
+            branch = cfg.terminator(source)
+            predicate = None if branch is None else ssa.guard_value(branch)
+            if predicate is not None:
+                out.append(predicate)
+        return out
+
+    def _above(self, block: int) -> set[int]:
+        """The blocks from which one edge leads to a block or to one of those before it."""
+        cfg, found = self.ssa.cfg, set()
+        dominators = self.guards.dominators
+        current = block
+        while 0 <= current < len(cfg.blocks) and current != cfg.entry:
+            preds = cfg.blocks[current].preds
+            if len(preds) == 1:
+                found.add(preds[0])
+            current = dominators.idom[current]
+        return found
+
+    # Words ------------------------------------------------------------------------------------
+    def _about_wrap(self, wrap: Wrap) -> str:
+        kind = f"{'signed' if wrap.signed else 'unsigned'} {wrap.bits}-bit word"
+        made_of = _made_of(wrap.polynomial)
+        return f"a number {made_of} may not fit a {kind}"
+
+    def _about_bounds(self, offset: Polynomial, region: Region, below: bool) -> str:
+        side = "end before the end" if below else "start behind the start"
+        return f"that it does {side} of {region.name} is not proved: the offset is {_made_of(offset)}"
+
+
+def _around(loops: LoopForest, block: int) -> list[Any]:
+    """The loops that a block is in, the innermost first."""
+    out = []
+    loop = loops.innermost(block)
+    while loop is not None:
+        out.append(loop)
+        loop = loop.parent
+    return out
+
+
+def _made_of(poly: Polynomial) -> str:
+    """What about a polynomial makes a proof hard, in words."""
+    kinds = {atom.kind for atom in poly.all_atoms()}
+    if "load" in kinds:
+        return "made of a number from memory"
+    if "opaque" in kinds:
+        return "made of a number that is not followed"
+    if "index" in kinds:
+        return "made of the round of a loop"
+    return "made of thread and program numbers"
+
+
+def _setting(facts: Facts, bound: Bound) -> Setting:
+    """What the launch fixes, in the terms of the evaluation."""
+    addresses = {name: region.address for name, region in bound.regions.items()}
+    return Setting(bound.value, addresses, bound.grid, bound.block, _Promises(facts, bound).of)
+
+
+class _Promises:
+    """The bounds of numbers in tensors that the launch tells and the kernel does not write to."""
+
+    def __init__(self, facts: Facts, bound: Bound) -> None:
+        told = {n: r for n, r in bound.regions.items() if r.tensor.values is not None}
+        self._by_instr: dict[int, tuple[int, int]] = {}
+        if not told:
+            return
+        accesses: Accesses = facts.get(AccessAnalysis)
+        written: set[int] = set()
+        for access in accesses.in_global:
+            if access.kind in ("store", "atomic"):
+                region = bound.regions.get(access.base)
+                if region is None:
+                    return
+                written.add(region.storage)
+        if accesses.missing() is not None:
+            return
+        for access in accesses.in_global:
+            region = told.get(access.base)
+            if access.kind == "load" and region is not None and region.storage not in written:
+                values = region.tensor.values
+                if values is not None:
+                    self._by_instr[access.instr.index] = values
+
+    def of(self, instr: int) -> tuple[int, int] | None:
+        """Bounds of what an instruction loads; None where nothing is promised."""
+        return self._by_instr.get(instr)
+
+
+class Launches:
+    """A kernel under each of its launches, judged when asked for."""
+
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
+        self._found: list[UnderLaunch] | None = None
+
+    def __iter__(self) -> Any:
+        if self._found is None:
+            bounds = self._facts.get(BoundLaunches)
+            self._found = [UnderLaunch(self._facts, bound) for bound in bounds]
+        return iter(self._found)
+
+    def release(self) -> None:
+        """Drop what was found for the launches."""
+        for under in self._found or ():
+            under.release()
+
+
+class LaunchAnalysis(Analysis[Launches]):
+    """A kernel under its launches."""
+
+    name: ClassVar[str] = "launch"
+    requires: ClassVar[tuple[type[Analysis[Any]], ...]] = (
+        BoundLaunches,
+        AccessAnalysis,
+        GuardsAnalysis,
+        SymbolicAnalysis,
+        LoopsAnalysis,
+        SsaAnalysis,
+    )
+
+    def run(self, facts: Facts) -> Launches:
+        """Nothing is looked at yet."""
+        return Launches(facts)
+
+
+__all__ = ["Judged", "LaunchAnalysis", "Launches", "UnderLaunch"]
