@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ptxlint.engine.report import Report, Summary
     from ptxlint.engine.result import KernelSummary
     from ptxlint.engine.selection import SelectionError
+    from ptxlint.frontends.launch_file import LaunchFileError
     from ptxlint.frontends.target_filter import TargetNameError
     from ptxlint.obligations import Obligation
     from ptxlint.source import SourceFrame, SourceText
@@ -26,6 +27,7 @@ __all__ = [
     "ConfigError",
     "Finding",
     "KernelSummary",
+    "LaunchFileError",
     "Obligation",
     "Place",
     "Related",
@@ -44,6 +46,7 @@ _HOMES = {
     "ConfigError": "ptxlint.config",
     "Finding": "ptxlint.diagnostics",
     "KernelSummary": "ptxlint.engine.result",
+    "LaunchFileError": "ptxlint.frontends.launch_file",
     "Obligation": "ptxlint.obligations",
     "Place": "ptxlint.diagnostics",
     "Related": "ptxlint.diagnostics",

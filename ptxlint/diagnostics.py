@@ -65,3 +65,6 @@ class Finding(NamedTuple):
     """What stands at `place` itself, in a few words: printed after the caret."""
     occurrences: tuple[Place, ...] = ()
     """Every further place where this same finding was met, filled when findings are merged."""
+    launch: dict[str, Any] | None = None
+    """The launch under which this was found, as plain data: `grid`, `block`, `arguments`, `place`,
+    and how many `more` launches show the same."""

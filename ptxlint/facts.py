@@ -203,6 +203,10 @@ class Facts:
             self.seconds[analysis.name] = process_time() - start
         return cast(R, results[analysis])
 
+    def know(self, analysis: type[Analysis[R]], result: R) -> None:
+        """Keep a result that somebody has already."""
+        self._results[analysis] = result
+
     def budget(self, name: str, start: int, per_instruction: int) -> Budget:
         """A new budget of an analysis: so many steps, and some for each instruction."""
         limit = int((start + per_instruction * len(self.function.instrs)) * self.effort)

@@ -5,6 +5,7 @@ Nothing here knows PTX: `ptxlint.launch` binds arguments to the parameters of a 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final, NamedTuple, TypeAlias
 
 Extent: TypeAlias = tuple[int, int, int]
@@ -12,6 +13,20 @@ Extent: TypeAlias = tuple[int, int, int]
 
 AS_COMPILED: Final[Extent] = (0, 0, 0)
 """A block whose size the kernel itself tells: its `.reqntid`, or the warps in its metadata."""
+
+DTYPE_BYTES: Final[Mapping[str, int]] = {
+    "bool": 1, "int8": 1, "uint8": 1, "int16": 2, "uint16": 2, "int32": 4, "uint32": 4,
+    "int64": 8, "uint64": 8, "float16": 2, "bfloat16": 2, "float32": 4, "float64": 8,
+    "complex32": 4, "complex64": 8, "complex128": 16,
+    "float8_e4m3fn": 1, "float8_e4m3fnuz": 1, "float8_e5m2": 1, "float8_e5m2fnuz": 1,
+    "float8_e8m0fnu": 1, "float4_e2m1fn_x2": 1,
+}  # fmt: skip
+"""Bytes of one element, by torch's name of its type."""
+SCALAR_BYTES: Final[Mapping[str, int]] = {
+    "i1": 1, "u1": 1, "i8": 1, "u8": 1, "i16": 2, "u16": 2, "i32": 4, "u32": 4, "i64": 8, "u64": 8,
+    "fp16": 2, "bf16": 2, "fp32": 4, "f32": 4, "fp64": 8,
+}  # fmt: skip
+"""Bytes of a parameter, by Triton's name of its type."""
 
 
 class Tensor(NamedTuple):
@@ -37,7 +52,8 @@ class Tensor(NamedTuple):
 
 
 class Scalar(NamedTuple):
-    """A number that is passed; `type` is Triton's (`i1`, `i32`, `u64`, `fp32`, …)."""
+    """A number that is passed; `type` is Triton's (`u1`, `i32`, `u64`, `fp32`, …), or empty for
+    that of the parameter."""
 
     type: str
     value: int | float
@@ -50,14 +66,27 @@ class Constant(NamedTuple):
 
 
 class Descriptor(NamedTuple):
-    """A tensor descriptor that the host makes: tiles of `block` elements of a tensor."""
+    """A tensor descriptor that the host makes: tiles of `block` elements of a tensor.
+
+    `by` says what is passed for it, a tensor `map` that the hardware reads or a `pointer`, and
+    `passed` the scalars that follow. Without these the kernel's parameters tell.
+    """
 
     tensor: Tensor
     block: tuple[int, ...]
     padding: str = "zero"
+    by: str = ""
+    passed: tuple[Scalar, ...] = ()
 
 
-Argument: TypeAlias = Tensor | Scalar | Constant | Descriptor
+class Unknown(NamedTuple):
+    """A parameter whose argument was not understood, and why."""
+
+    type: str
+    reason: str
+
+
+Argument: TypeAlias = Tensor | Scalar | Constant | Descriptor | Unknown
 
 
 class Autotuned(NamedTuple):
@@ -72,8 +101,9 @@ class Autotuned(NamedTuple):
 class Launch(NamedTuple):
     """One launch, or `times` alike.
 
-    `arguments` are by name of the source's parameters, or of the kernel's (`k_param_0`), constants
-    included. Elements of a tuple are arguments of their own, named `t[0]`.
+    `arguments` are by name of the source's parameters, or of the kernel's (`k_param_0`), or by
+    their numbers (`0`, `1`, …), constants included. Elements of a tuple are arguments of their
+    own, named `t[0]`.
     `place` says where it comes from: a file and a path in it, or a line of Python.
     """
 
@@ -89,10 +119,16 @@ class Launch(NamedTuple):
     is_ordered: bool = True
     """The arguments stand in the order of the parameters, as a signature lists them. Otherwise
     they are told by their names alone."""
+    kernel: str = ""
+    """The kernel's name in the PTX; empty for the only one of its file."""
+    scratch: tuple[int, int] | None = None
+    """Bytes behind the two pointers that Triton appends; None if nobody says."""
 
 
 __all__ = [
     "AS_COMPILED",
+    "DTYPE_BYTES",
+    "SCALAR_BYTES",
     "Argument",
     "Autotuned",
     "Constant",
@@ -101,4 +137,5 @@ __all__ = [
     "Launch",
     "Scalar",
     "Tensor",
+    "Unknown",
 ]

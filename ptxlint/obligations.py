@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from ptxlint.diagnostics import Place
 
@@ -45,3 +45,5 @@ class Obligation(NamedTuple):
     evidence: tuple[Evidence, ...] = ()
     archs: tuple[str, ...] = ()
     """All architectures with this same verdict, filled when verdicts are merged."""
+    launch: dict[str, Any] | None = None
+    """The launch that it speaks of, as plain data; `more` says how many others have it, too."""

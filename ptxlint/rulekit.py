@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ptxlint.facts import Analysis, Facts
     from ptxlint.ir.function import Function
     from ptxlint.ir.instruction import Instr
+    from ptxlint.launch.binding import Bound
 
 FAMILIES = frozenset(
     "tail-mask guard accumulation rescale nonfinite precision overflow bounds launch-limit stride "
@@ -32,12 +33,15 @@ class Sample(NamedTuple):
     `code` is a whole module, or a kernel body (then a `.version 8.0`, `.target sm_80`,
     one-kernel module is put around it, with the parameters `in_ptr`, `out_ptr`, 64-bit pointers
     to global memory, and `n_elements`, 32 bits). A line that must be reported ends in `//~ RULE`.
-    `metadata` stands for the .json beside a Triton kernel (`num_warps`, `shared`).
+    `metadata` stands for the .json beside a Triton kernel (`num_warps`, `shared`), `launch` for one
+    launch of a launch file: `{"grid": 8, "arguments": {"in_ptr": "float32[1024]", …}}`, where all
+    parameters are named as in the PTX.
     """
 
     title: str
     code: str
     metadata: dict[str, int] = {}  # noqa: RUF012
+    launch: dict[str, Any] = {}  # noqa: RUF012
 
 
 TILE_START: Final = """
@@ -86,6 +90,11 @@ class Hit(NamedTuple):
     key: str = ""
     exact: bool = True
     label: str = ""
+    launch: Bound | None = None
+    """The launch under which this is so. The same hit (rule, place and key) under several launches
+    is one finding: under the first, with the number of the others."""
+    witness: dict[str, Any] | None = None
+    """Where it is seen: `{"ctaid": [3, 0, 0], "tid": [97, 0, 0], "values": {"k_param_3": 7}}`."""
 
 
 class Evidence(NamedTuple):
@@ -113,6 +122,9 @@ class Verdict(NamedTuple):
     suggest: dict[str, list[int]] = {}  # noqa: RUF012
     assumes: tuple[str, ...] = ()
     evidence: Iterable[Evidence] = ()
+    launch: Bound | None = None
+    """The launch that it speaks of. Verdicts of one rule, place and status under several launches
+    are one: the first, with the number of the others."""
 
 
 class Rule:

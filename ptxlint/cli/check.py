@@ -20,6 +20,13 @@ from ptxlint.config import FORMATS, Config, ConfigError, find_config, load_confi
     "--arch", metavar="ARCHS", multiple=True, help="Check only files for these targets (sm_90,…)."
 )
 @click.option(
+    "--launch",
+    "launch_files",
+    metavar="FILE",
+    multiple=True,
+    help="Check the kernels under the launches in this JSON file.",
+)
+@click.option(
     "--format",
     "format_",
     type=click.Choice(FORMATS),
@@ -61,6 +68,7 @@ def command(
     select: tuple[str, ...],
     ignore: tuple[str, ...],
     arch: tuple[str, ...],
+    launch_files: tuple[str, ...],
     format_: str | None,
     output: str | None,
     jobs: int,
@@ -73,7 +81,7 @@ def command(
     no_config: bool,
 ) -> int:
     """Check PTX files, directories (all *.ptx below, a Triton cache for example) or - for
-    standard input.
+    standard input. The kernels of a captured bundle are checked under its launches.
 
     RULES are identifiers, prefixes or names, separated by commas: MSK201, NUM4, stray-f64, ALL.
     Settings come from [tool.ptxlint] in the nearest pyproject.toml; options win over them.
@@ -102,6 +110,7 @@ def command(
             evidence=obligations or chosen == "json",
             budget=budget,
             progress=progress,
+            launch=launch_files,
         )
     except SelectionError as error:
         # What the word stands for may be a rule that is there and did not load.
@@ -111,6 +120,8 @@ def command(
         raise click.ClickException(f"{where}: {error}" if where else str(error)) from None
     except TargetNameError as error:
         raise click.ClickException(f"--arch: {error}") from None
+    except _launch_file_error() as error:
+        raise click.ClickException(str(error)) from None
     finally:
         progress.close()
     colour = output is None and _colours()
@@ -125,6 +136,13 @@ def command(
     if (exit_zero or config.exit_zero) and report.exit_code == 1:
         return 0
     return report.exit_code
+
+
+def _launch_file_error() -> type[Exception]:
+    """What a bad file of launches raises; asked for when something was raised."""
+    from ptxlint.frontends.launch_file import LaunchFileError
+
+    return LaunchFileError
 
 
 def _settings(paths: tuple[str, ...], named: str | None, none: bool) -> Config:

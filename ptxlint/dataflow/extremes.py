@@ -193,6 +193,10 @@ class Box:
         """True if a polynomial is certainly no more than a number."""
         if self.is_empty or self.range(poly)[1] <= bound:
             return True
+        step = poly.gcd()
+        if step > 1:
+            # It takes steps of this size: what does not reach the next one stays below.
+            bound = bound - (bound - poly.constant) % step + step - 1
         facts = self._about(poly)
         if _Search(self, facts, bound).reaches(poly, 1, _ELIMINATED):
             return True
@@ -343,9 +347,7 @@ def _replaced(
     return total
 
 
-def _remade(
-    atom: Atom, values: dict[int, Polynomial], known: dict[int, Polynomial]
-) -> Polynomial:
+def _remade(atom: Atom, values: dict[int, Polynomial], known: dict[int, Polynomial]) -> Polynomial:
     """An atom after the replacement of those that it is made of."""
     number = atom.number
     if number in values:
@@ -376,9 +378,9 @@ def _simplified(kind: str, data: list[Any]) -> Polynomial | None:
             made = data[0] if (high <= 0) == (kind == "min") else data[1]
     elif kind == "select" and data[1] == data[2]:
         made = data[1]
-    elif kind == "div" and data[1].is_constant and data[1].constant > 0:
-        if data[0].range()[0] >= 0:
-            made = floor_divide(data[0], data[1].constant)
+    elif kind == "div" and data[1].is_constant:
+        divisor = data[1].constant
+        made = floor_divide(data[0], divisor) if data[0].range()[0] >= 0 < divisor else None
     return made
 
 

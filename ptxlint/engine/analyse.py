@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from os.path import isabs, relpath
 from time import process_time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ptxlint.diagnostics import SEVERITY_ORDER, Finding, Place, Related
 from ptxlint.engine.collector import collector_paused, tidy
@@ -33,8 +34,11 @@ from ptxlint.rulekit import Hit, Rule, Verdict
 
 if TYPE_CHECKING:
     from ptxlint.arch import Arch
+    from ptxlint.engine.under_launch import FileLaunches
     from ptxlint.ir.function import Function
+    from ptxlint.ir.instruction import Instr
     from ptxlint.ir.module import Module
+    from ptxlint.launch.binding import Bound
     from ptxlint.source import Problem
 
 _TOO_MANY_FAULTS = 200
@@ -104,6 +108,10 @@ class FileCheck:
         self.checker = checker
         self.path = item.path
         self.given_metadata = item.metadata
+        self.own_launches = item.launches
+        self.met: frozenset[int] = frozenset()
+        self.under: dict[tuple[str, str, int, str], dict[str, Any]] = {}
+        """The launch under which something was said first, by what was said where."""
         self.text = text
         self.findings: list[Finding] = []
         self.obligations: list[Obligation] = []
@@ -135,6 +143,7 @@ class FileCheck:
             self.suppressed,
             self.text.count("\n") + 1,
             self.seconds if self.checker.options.statistics else {},
+            met=self.met,
         )
 
     def _parse(self) -> Module | None:
@@ -175,6 +184,7 @@ class FileCheck:
         arch = find_arch(module.arch)
         metadata = self._metadata()
         kernels = module.kernels()
+        launches = self._launches(kernels)
         for function in module.functions:
             if function.is_declaration:
                 continue
@@ -186,11 +196,40 @@ class FileCheck:
             words = KernelWords(module, function, checker.reader)
             effort = self.checker.options.budget
             facts = Facts(module, function, arch, beside, words, effort)
+            if launches is not None and function.is_kernel:
+                self._bind(launches, facts, places)
             if known:
                 self._check_function(function, facts, places)
                 facts.forget()
                 tidy()
         self.covered = self._covered(module, places)
+
+    def _launches(self, kernels: list[Function]) -> FileLaunches | None:
+        """The launches of this file; None without any."""
+        shared = self.checker.options.launches
+        if not self.own_launches and not shared:
+            return None
+        from ptxlint.engine.under_launch import FileLaunches
+
+        found = FileLaunches(self.own_launches, shared, kernels)
+        self.met = found.met
+        for message in found.strays():
+            self._unfit(message, Place(self.path, 1, 1), "")
+        return found
+
+    def _bind(self, launches: FileLaunches, facts: Facts, places: Places) -> None:
+        name = facts.function.name
+        for message in launches.bind(facts):
+            self._unfit(message, places.of_function(facts.function), name)
+        covered = launches.covered.get(name, 0)
+        self.kernels[-1] = self.kernels[-1]._replace(launches=covered)
+
+    def _unfit(self, message: str, place: Place, kernel: str) -> None:
+        """A launch that cannot be used was asked for: nothing was said about it."""
+        help = "correct the launch, or check the file that was launched"
+        fingerprint = self.fingerprints.next(INPUT.id, kernel, message)
+        finding = pseudo_finding(INPUT, message, place, "", help)
+        self._add(finding._replace(kernel=kernel, arch=self.arch, fingerprint=fingerprint))
 
     def _problems(self, module: Module, places: Places) -> bool:
         """Findings for the faults of the text, in text order, an opcode at most once.
@@ -272,6 +311,12 @@ class FileCheck:
         if severity not in SEVERITY_ORDER:
             raise ValueError(f"severity {severity!r} is none of {', '.join(SEVERITY_ORDER)}")
         place = places.of(hit.at) if hit.at is not None else places.of_function(function)
+        launch = None
+        if hit.launch is not None:
+            said = f"{severity} {hit.key or hit.message}"
+            launch = self._first_under(hit.launch, rule, function, hit.at, said)
+            if launch is None:
+                return
         fingerprint = self.fingerprints.next(rule.id, function.name, hit.key or hit.message)
         related = tuple(Related(translate(n.message), places.of(n.at)) for n in hit.related)
         self._add(
@@ -288,10 +333,11 @@ class FileCheck:
                 related,
                 translate(hit.breaks_when),
                 translate(hit.help) or rule.fix,
-                None,
+                _in_words(hit.witness, translate),
                 fingerprint,
                 hit.exact,
                 label=translate(hit.label),
+                launch=launch,
             )
         )
 
@@ -302,6 +348,11 @@ class FileCheck:
             if status not in _STATUSES:
                 raise ValueError(f"status {status!r} is none of {', '.join(sorted(_STATUSES))}")
         place = places.of(verdict.at) if verdict.at is not None else places.of_function(function)
+        launch = None
+        if verdict.launch is not None:
+            launch = self._first_under(verdict.launch, rule, function, verdict.at, verdict.status)
+            if launch is None:
+                return
         given, reason = verdict.status, verdict.reason
         spent = facts.spent(rule.needs) if given != "refuted" else None
         if spent is not None and given == "proved":
@@ -329,8 +380,23 @@ class FileCheck:
                     )
                     for part in evidence
                 ),
+                launch=launch,
             )
         )
+
+    def _first_under(
+        self, bound: Bound, rule: type[Rule], function: Function, at: Instr | None, said: str
+    ) -> dict[str, Any] | None:
+        """A launch as data; None if the same was said under another one, which then counts it."""
+        from ptxlint.engine.under_launch import launch_to_dict
+
+        key = (rule.id, function.name, at.index if at is not None else -1, said)
+        first = self.under.get(key)
+        if first is not None:
+            first["more"] += 1
+            return None
+        launch = self.under[key] = launch_to_dict(bound)
+        return launch
 
     def _unreferenced(self, function: Function, places: Places) -> None:
         """The verdict on what only a reference can tell."""
@@ -394,6 +460,16 @@ class FileCheck:
                 lines |= places.covered(function)
             out |= {c for c in python if any((c.path, line) in lines for line in c.lines)}
         return out
+
+
+def _in_words(
+    witness: dict[str, Any] | None, translate: Callable[[str], str]
+) -> dict[str, Any] | None:
+    """A witness whose values have the source's names."""
+    if witness is None or "values" not in witness:
+        return witness
+    values = {translate(name): value for name, value in witness["values"].items()}
+    return {**witness, "values": values}
 
 
 def find_arch(name: str) -> Arch | None:

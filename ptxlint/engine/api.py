@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from ptxlint.config import Config, load_config
 from ptxlint.engine.options import Options
@@ -14,8 +14,12 @@ from ptxlint.frontends.discovery import Found, Input, discover
 from ptxlint.frontends.target_filter import parse_targets
 from ptxlint.source import SourceText
 
+if TYPE_CHECKING:
+    from ptxlint.launches import Launch
+
 Source: TypeAlias = str | os.PathLike[str] | SourceText
 Words: TypeAlias = str | Iterable[str]
+LaunchFiles: TypeAlias = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 
 def check(
@@ -31,6 +35,7 @@ def check(
     evidence: bool = True,
     budget: float = 1.0,
     progress: Progress | None = None,
+    launch: LaunchFiles = (),
 ) -> Report:
     """Check PTX and return all findings, verdicts and counts.
 
@@ -39,10 +44,12 @@ def check(
     lists and take precedence over `config`, which is a `Config`, the path of a `pyproject.toml`,
     or None for none: no file is looked for. `jobs` is the number of processes, 0 for one per CPU.
     Without `evidence` verdicts do not list what they rest on, which saves time. Each analysis may
-    take a number of steps that grows with the kernel; `budget` multiplies it.
+    take a number of steps that grows with the kernel; `budget` multiplies it. `launch` names files
+    of launches (docs/launch-files.md) that the kernels are checked under.
 
     Whatever is wrong with an input is a finding (`PARSE`, `INPUT`, `INTERNAL`), never an
-    exception. Raises `ConfigError`, `SelectionError` or `TargetNameError` for bad settings.
+    exception. Raises `ConfigError`, `SelectionError` or `TargetNameError` for bad settings and
+    `LaunchFileError` for a bad file of launches.
     """
     if parser not in ("memo", "lark"):
         raise ValueError(f"parser {parser!r} is neither 'memo' nor 'lark'")
@@ -61,8 +68,20 @@ def check(
         statistics,
         evidence,
         budget,
+        _launches(launch),
     )
     return run(inputs(source), options, jobs, progress)
+
+
+def _launches(files: LaunchFiles) -> tuple[Launch, ...]:
+    single = isinstance(files, (str, os.PathLike))
+    paths: Iterable[str | os.PathLike[str]] = [files] if single else files  # type: ignore[list-item, assignment]
+    out: list[Launch] = []
+    for path in paths:
+        from ptxlint.frontends.launch_file import read_launch_file
+
+        out += read_launch_file(os.fspath(path))
+    return tuple(out)
 
 
 def _settings(config: Config | str | os.PathLike[str] | None) -> Config:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from ptxlint.launches import Launch
 
 
 class Options(NamedTuple):
@@ -25,3 +28,5 @@ class Options(NamedTuple):
     """Keep what verdicts rest on; putting it into words takes time."""
     budget: float = 1.0
     """What the work budgets of the analyses are multiplied with."""
+    launches: tuple[Launch, ...] = ()
+    """Launches of kernels in whichever of the files they are."""

@@ -14,7 +14,8 @@ from ptxlint.source import SourceText
 
 class Summary(NamedTuple):
     """Counts of one run. `suppressed` counts findings that comments held back; `skipped` files
-    that `--arch` left out; `seconds` is wall time."""
+    that `--arch` left out; `launched` kernels that were checked under one of the `launches`;
+    `seconds` is wall time."""
 
     files: int
     kernels: int
@@ -25,6 +26,8 @@ class Summary(NamedTuple):
     lines: int = 0
     suppressed: int = 0
     skipped: int = 0
+    launches: int = 0
+    launched: int = 0
 
 
 class Report:

@@ -25,6 +25,8 @@ class KernelSummary(NamedTuple):
     instructions: int
     registers: dict[str, int]
     metadata: dict[str, Any] = {}  # noqa: RUF012
+    launches: int = 0
+    """Launches that the kernel was checked under."""
 
 
 class FileResult(NamedTuple):
@@ -43,6 +45,8 @@ class FileResult(NamedTuple):
     seconds: dict[str, float] = {}  # noqa: RUF012
     """Wall time by stage: `parse`, `verify`, `analysis NAME`, `rule ID`."""
     skipped: str = ""
+    met: frozenset[int] = frozenset()
+    """Which launches of the options are of this file."""
 
 
 def summarise(

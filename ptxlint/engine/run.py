@@ -18,6 +18,7 @@ from ptxlint.engine.suppression import Suppression
 from ptxlint.frontends.discovery import Found, Input, InputFault
 from ptxlint.source import SourceText
 
+_SHOWN_KERNELS = 8
 Progress = Callable[[int, int, str], None]
 """Called with the number of files done, of all files, and the path just done."""
 
@@ -45,6 +46,8 @@ def run(
     findings += _load_faults(own)
     findings += _judge_suppressions(results, checker)
     findings += _nothing_left(results, options)
+    if options.launches:
+        findings += _of_no_kernel(results, options)
     texts = {i.path: SourceText(i.text, i.path) for i in items if isinstance(i, Input) and i.text}
     return _report(results, findings, perf_counter() - start, options.statistics, texts)
 
@@ -106,6 +109,21 @@ def _nothing_left(results: list[FileResult], options: Options) -> Iterator[Findi
         yield input_finding(InputFault(results[0].path, message, f"found: {targets}"))
 
 
+def _of_no_kernel(results: list[FileResult], options: Options) -> Iterator[Finding]:
+    """Findings for launches of kernels that no file has."""
+    met = {number for result in results for number in result.met}
+    names = list(dict.fromkeys(kernel.name for result in results for kernel in result.kernels))
+    for number, launch in enumerate(options.launches):
+        if number not in met:
+            message = f"no checked file has a kernel `{launch.kernel}`, of which this launch is"
+            hint = f"found: {', '.join(names[:_SHOWN_KERNELS])}" if names else ""
+            finding = input_finding(InputFault(launch.place, message, hint))
+            path, _, line = launch.place.rpartition(":")
+            if line.isdecimal():
+                finding = finding._replace(place=Place(path, int(line), 1))
+            yield finding
+
+
 def _report(
     results: list[FileResult],
     findings: list[Finding],
@@ -128,6 +146,8 @@ def _report(
         sum(result.lines for result in checked),
         sum(result.suppressed for result in checked),
         len(results) - len(checked),
+        sum(kernel.launches for kernel in kernels),
+        sum(kernel.launches > 0 for kernel in kernels),
     )
     obligations = merge_obligations(o for result in checked for o in result.obligations)
     return Report(merged, obligations, kernels, summary, timings if statistics else None, texts)

@@ -12,6 +12,7 @@ from ptxlint.engine.options import Options
 from ptxlint.engine.run import run
 from ptxlint.facts import KernelMetadata
 from ptxlint.frontends.discovery import Input
+from ptxlint.launches import Launch
 from ptxlint.rulekit import Rule, Sample
 
 HEADER: Final = """\
@@ -50,7 +51,8 @@ def check_sample(rule: type[Rule], sample: Sample, *, alone: bool = True) -> lis
     text = module_text(sample)
     metadata = _metadata(sample)
     select = (rule.id,) if alone else ("ALL", rule.id)
-    report = run([Input(f"<{rule.id}>", text, metadata)], Options(select=select))
+    item = Input(f"<{rule.id}>", text, metadata, _launches(sample))
+    report = run([item], Options(select=select))
     return list(report.findings)
 
 
@@ -61,6 +63,14 @@ def _metadata(sample: Sample) -> KernelMetadata | None:
     for field, value in sample.metadata.items():
         setattr(metadata, field, value)
     return metadata
+
+
+def _launches(sample: Sample) -> tuple[Launch, ...]:
+    if not sample.launch:
+        return ()
+    from ptxlint.frontends.launch_layout import Node, read_launch
+
+    return (read_launch(Node(sample.launch), ""),)
 
 
 def mismatches(rule: type[Rule], sample: Sample) -> list[str]:

@@ -51,6 +51,7 @@ def finding_to_dict(finding: Finding) -> dict[str, Any]:
         "breaks_when": finding.breaks_when,
         "help": finding.help,
         "witness": finding.witness,
+        "launch": finding.launch,
         "fingerprint": finding.fingerprint,
         "exact": finding.exact,
         "archs": list(finding.archs),
@@ -100,6 +101,7 @@ def obligation_to_dict(item: Obligation) -> dict[str, Any]:
         "suggest": item.suggest,
         "assumes": list(item.assumes),
         "evidence": [_evidence_to_dict(part) for part in item.evidence],
+        "launch": item.launch,
     }
 
 
@@ -124,4 +126,5 @@ def kernel_to_dict(kernel: KernelSummary) -> dict[str, Any]:
         "instructions": kernel.instructions,
         "registers": dict(kernel.registers),
         "metadata": dict(kernel.metadata),
+        "launches": kernel.launches,
     }

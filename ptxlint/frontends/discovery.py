@@ -5,13 +5,17 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from ptxlint.facts import KernelMetadata
 from ptxlint.frontends.triton_cache import GROUP_PREFIX
 
+if TYPE_CHECKING:
+    from ptxlint.launches import Launch
+
 STDIN = "<stdin>"
 _HERE = os.curdir + os.sep
+_MANIFEST = "manifest.json"
 _PROBE = 4096
 _GARBAGE_SHARE = 0.05
 """Share of control bytes in the first bytes above which a file is no text."""
@@ -28,11 +32,12 @@ _MAGIC = (
 
 class Input(NamedTuple):
     """One PTX text to check. `text` is None until it is read from `path`; `metadata` is None
-    when it is to be looked for beside the file."""
+    when it is to be looked for beside the file. `launches` are those that came with it."""
 
     path: str
     text: str | None = None
     metadata: KernelMetadata | None = None
+    launches: tuple[Launch, ...] = ()
 
 
 class InputFault(NamedTuple):
@@ -49,7 +54,8 @@ Found: TypeAlias = Input | InputFault
 def discover(paths: Iterable[str | Input]) -> list[Found]:
     """All inputs that these paths stand for, each once, in a fixed order.
 
-    A directory stands for every `*.ptx` below it; `-` for standard input; an `Input` for itself.
+    A directory stands for every `*.ptx` below it, a captured bundle for the kernels in its manifest
+    with their launches; `-` for standard input; an `Input` for itself.
     """
     found: list[Found] = []
     seen: set[str] = set()
@@ -72,7 +78,8 @@ def _expand(path: str) -> Iterator[Found]:
         yield InputFault(path.replace("\0", "\\0"), "this is no path")
     elif os.path.isdir(path):
         items = list(_walk(path))
-        if not any(isinstance(item, Input) for item in items):
+        # A fault with advice is one of a bundle, which says more.
+        if not any(isinstance(item, Input) or item.hint for item in items):
             yield InputFault(path, "no PTX in this directory", "expected files named *.ptx")
         yield from items
     elif not os.path.lexists(path):
@@ -86,6 +93,13 @@ def _walk(top: str) -> Iterator[Found]:
     faults: list[OSError] = []
     for directory, subdirectories, names in os.walk(top, onerror=faults.append):
         subdirectories.sort()
+        if _MANIFEST in names:
+            from ptxlint.frontends.bundle import is_bundle, read_bundle
+
+            if is_bundle(directory):
+                subdirectories.clear()
+                yield from read_bundle(directory)
+                continue
         for name in sorted(names):
             if name.lower().endswith(".ptx") and not name.startswith(GROUP_PREFIX):
                 path = os.path.join(directory, name).removeprefix(_HERE)

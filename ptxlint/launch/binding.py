@@ -15,8 +15,10 @@ from typing import Any, ClassVar, Final, NamedTuple
 from ptxlint.facts import Analysis, Facts, KernelMetadata
 from ptxlint.ir.function import Function, Variable
 from ptxlint.ir.operand import Address, Symbol
+from ptxlint.ir.types import FLOATS
 from ptxlint.launches import (
     AS_COMPILED,
+    SCALAR_BYTES,
     Argument,
     Constant,
     Descriptor,
@@ -24,25 +26,14 @@ from ptxlint.launches import (
     Launch,
     Scalar,
     Tensor,
+    Unknown,
 )
 
-DTYPE_BYTES: Final[Mapping[str, int]] = {
-    "bool": 1, "int8": 1, "uint8": 1, "int16": 2, "uint16": 2, "int32": 4, "uint32": 4,
-    "int64": 8, "uint64": 8, "float16": 2, "bfloat16": 2, "float32": 4, "float64": 8,
-    "complex32": 4, "complex64": 8, "complex128": 16,
-    "float8_e4m3fn": 1, "float8_e4m3fnuz": 1, "float8_e5m2": 1, "float8_e5m2fnuz": 1,
-    "float8_e8m0fnu": 1, "float4_e2m1fn_x2": 1,
-}  # fmt: skip
-"""Bytes of one element, by torch's name of its type."""
-SCALAR_BYTES: Final[Mapping[str, int]] = {
-    "i1": 1, "i8": 1, "u8": 1, "i16": 2, "u16": 2, "i32": 4, "u32": 4, "i64": 8, "u64": 8,
-    "fp16": 2, "bf16": 2, "fp32": 4, "f32": 4, "fp64": 8,
-}  # fmt: skip
-"""Bytes of a parameter, by Triton's name of its type."""
 STORAGE_STEP: Final = 1 << 40
 """How far the made-up addresses of two storages lie apart at least."""
 _SCRATCH: Final = 2
 """Pointers that Triton appends: to global and to profile scratch memory."""
+_SCRATCH_NAMES: Final = ("global scratch", "profile scratch")
 _POINTER: Final = 8
 _TENSOR_MAP: Final = 128
 """Bytes of a tensor descriptor as the hardware reads it."""
@@ -50,7 +41,14 @@ _MOST_NAMED: Final = 6
 
 
 class BindingError(ValueError):
-    """A launch that does not fit the kernel: the text says what does not, and what to do."""
+    """A launch that does not fit the kernel: the text says what does not, and what to do.
+
+    `reason` is the text without the launch's place.
+    """
+
+    def __init__(self, place: str, reason: str) -> None:
+        super().__init__(f"{place}: {reason}" if place else reason)
+        self.reason = reason
 
 
 class Region(NamedTuple):
@@ -75,7 +73,8 @@ class Bound(NamedTuple):
 
     `values` holds integers (floats as their bits) and `floats` numbers, both by parameter and byte
     offset in it; `regions` what each pointer points into; `descriptors` what each descriptor
-    describes. Scratch memory is in none of them. `names` is what the source calls the parameters.
+    describes. Scratch memory is in none of them unless the launch tells its size. `names` is what
+    the source calls the parameters.
     """
 
     launch: Launch
@@ -184,6 +183,9 @@ class _Binding:
             count = self._width(argument, at)
             if at + count > len(self.declared):
                 raise self._count_error(given)
+            if name.isdecimal():
+                ptx = self.declared[at].name
+                name = self.source_names.get(ptx, ptx)
             self._give(name, argument, self.declared[at : at + count])
             at += count
         self._check_left(list(self.declared[at:]), self._count_own(), given)
@@ -207,7 +209,7 @@ class _Binding:
             elif name not in places:
                 raise self._error(
                     f"`{name}` is no parameter of the kernel, which has {_listed(places)}; if it "
-                    f'was compiled in, write {{"constant": …}}'
+                    f'was compiled in, write {{"kind": "constant", "value": …}}'
                 )
         taken: set[int] = set()
         for name, place in places.items():
@@ -247,28 +249,39 @@ class _Binding:
         if missing:
             raise self._missing([self.source_names[v.name] for v in missing])
         tail = self.declared[len(self.declared) - len(left) :]
+        counts = (_SCRATCH,) if self.launch.scratch is not None else (0, 1 if own else 0, _SCRATCH)
         is_scratch = (
-            len(left) <= _SCRATCH
-            and (len(left) != 1 or own > 0)
+            len(left) in counts
             and list(tail) == list(left)
             and all(v.size == _POINTER and not v.dims and "ptr" in v.attributes for v in left)
         )
         # Nobody says which parameters are Triton's: then only one that is never read is left out.
         is_told = own > 0 or (given is not None and self.launch.is_ordered and self._is_triton())
-        if left and not (is_scratch and (is_told or not self._are_read(left))):
+        if not is_scratch or (left and not is_told and self._are_read(left)):
             if given is not None:
                 raise self._count_error(given)
             raise self._missing([v.name for v in left])
+        if self.launch.scratch is not None:
+            for number, variable in enumerate(left):
+                self._give_scratch(number, self.launch.scratch[number], variable)
+
+    def _give_scratch(self, number: int, size: int, variable: Variable) -> None:
+        if size == 0:
+            self.values[variable.name, 0] = 0
+            return
+        name = self.names[variable.name] = _SCRATCH_NAMES[number]
+        # No argument has a negative storage, or lies below the first step.
+        tensor = Tensor("uint8", (size,), (1,), -1 - number, size)
+        address = STORAGE_STEP >> (1 + number)
+        self.regions[variable.name] = Region(name, tensor.storage, address, 0, size, tensor)
 
     def _missing(self, names: Sequence[str]) -> BindingError:
         return self._error(f"no argument for parameter{'s' * (len(names) > 1)} {_listed(names)}")
 
     def _is_triton(self) -> bool:
-        """True if constants are among the arguments, as only Triton's launches have them, or none
-        of the scratch pointers is read."""
-        if any(isinstance(a, Constant) for a in self.launch.arguments.values()):
-            return True
-        return not self._are_read(self.declared[-_SCRATCH:])
+        """True if scratch memory or a constant is in the launch, as Triton's have them."""
+        given = self.launch.arguments.values()
+        return self.launch.scratch is not None or any(isinstance(a, Constant) for a in given)
 
     def _are_read(self, variables: Sequence[Variable]) -> bool:
         """True if an instruction names one of these parameters."""
@@ -284,6 +297,8 @@ class _Binding:
         """How many parameters an argument takes, from number `at` on."""
         if not isinstance(argument, Descriptor):
             return 1
+        if argument.by:
+            return 1 + len(argument.passed)
         axes = len(argument.tensor.shape)
         if at < len(self.declared) and self.declared[at].size == _TENSOR_MAP:
             return 1 + 2 * axes
@@ -304,8 +319,12 @@ class _Binding:
             self._give_descriptor(name, argument, declared)
         elif isinstance(argument, Scalar):
             self._give_scalar(name, argument, first)
+        elif isinstance(argument, Unknown):
+            self.names[first.name] = name
 
     def _give_scalar(self, name: str, argument: Scalar, variable: Variable) -> None:
+        if not argument.type:
+            argument = Scalar(self._type_of(name, argument.value, variable), argument.value)
         size = SCALAR_BYTES.get(argument.type)
         if size is None:
             raise self._error(
@@ -318,9 +337,9 @@ class _Binding:
             self.floats[variable.name, 0] = float(number)
             self.values[variable.name, 0] = _bits(float(number), argument.type)
             return
-        if int(number) != number:
+        if isinstance(number, float) and not number.is_integer():
             raise self._error(f"`{name}` is {number!r}, which is no value of {argument.type}")
-        width = 1 if argument.type == "i1" else 8 * size
+        width = 1 if argument.type in ("i1", "u1") else 8 * size
         signed = argument.type.startswith("i") and width > 1
         low = -(1 << (width - 1)) if signed else 0
         if not low <= number < low + (1 << width):
@@ -329,6 +348,19 @@ class _Binding:
                 f"({low} to {low + (1 << width) - 1})"
             )
         self.values[variable.name, 0] = int(number)
+
+    def _type_of(self, name: str, number: int | float, variable: Variable) -> str:
+        """The type of a number of which only the parameter tells it."""
+        size = variable.size
+        if size not in (1, 2, 4, 8) or variable.dims:
+            raise self._error(
+                f"`{name}` is a number and its parameter {variable.name} has {size} bytes"
+            )
+        if isinstance(number, float) or variable.type in FLOATS:
+            return {2: "bf16" if variable.type == "bf16" else "fp16", 4: "fp32", 8: "fp64"}.get(
+                size, "float of 1 byte"
+            )
+        return f"{'u' if number >> (8 * size - 1) > 0 else 'i'}{8 * size}"
 
     def _give_descriptor(
         self, name: str, argument: Descriptor, declared: Sequence[Variable]
@@ -340,12 +372,15 @@ class _Binding:
             *((4, extent) for extent in tensor.shape),
             *((8, stride) for stride in tensor.strides),
         ]
-        if first.size == _TENSOR_MAP:
-            self.names[first.name] = name
+        if argument.by:
+            numbers = [(SCALAR_BYTES.get(s.type, 0), int(s.value)) for s in argument.passed]
+        if argument.by == "map" or (not argument.by and first.size == _TENSOR_MAP):
+            self._names_and_width(name, first, _TENSOR_MAP, "a tensor map")
             self.descriptors[first.name] = region
         else:
             self._names_and_width(name, first, _POINTER, "a tensor descriptor")
             self.regions[first.name] = region
+        if not argument.by and first.size != _TENSOR_MAP:
             flags = len(declared) - 1 - 4 * axes
             both = (*tensor.shape, *tensor.strides)
             numbers = [
@@ -426,8 +461,7 @@ class _Binding:
         return self._error(f"{text}, {scratch}" if has else text)
 
     def _error(self, text: str) -> BindingError:
-        place = f"{self.launch.place}: " if self.launch.place else ""
-        return BindingError(f"{place}launch of {self.function.name}: {text}")
+        return BindingError(self.launch.place, f"launch of {self.function.name}: {text}")
 
 
 def _storage_starts(arguments: Any) -> dict[int, int]:

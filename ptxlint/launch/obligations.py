@@ -95,12 +95,13 @@ class Wraps:
         return found
 
     def _is_stale(self, wrap: Wrap) -> bool:
-        """True if it was noted while a number that a loop carries was not yet understood."""
-        for atom in wrap.polynomial.all_atoms():
-            if atom.kind == "opaque" and self._ssa.kind[atom.data[0]] == PHI:
-                if self._symbolic.of(atom.data[0]) != wrap.polynomial.table.plain(atom):
-                    return True
-        return False
+        """True if it was noted while a number that a loop carries was not yet understood, or one
+        that is made of such a number: it was noted once more when that was."""
+        plain = wrap.polynomial.table.plain
+        return any(
+            atom.kind == "opaque" and self._symbolic.of(atom.data[0]) != plain(atom)
+            for atom in wrap.polynomial.all_atoms()
+        )
 
     def _reached(self) -> set[int]:
         """All values that rest on what may not fit."""
@@ -143,7 +144,9 @@ class Wraps:
             if ssa.kind[value] == PHI:
                 latches = self._latch(ssa.phi_block[value])
                 carried += latches
-                is_carried = bool(latches) or self._loops.with_header(ssa.phi_block[value]) is not None
+                is_carried = (
+                    bool(latches) or self._loops.with_header(ssa.phi_block[value]) is not None
+                )
                 if not stops:
                     work += latches
             elif ssa.kind[value] == RESULT and value in self._reaching:

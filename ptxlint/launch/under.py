@@ -10,7 +10,7 @@ with the reason; nothing here refutes, since that takes a thread that does it
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from ptxlint.cfg.loops import LoopForest, LoopsAnalysis
 from ptxlint.dataflow.access import Access, AccessAnalysis, Accesses
@@ -23,10 +23,10 @@ from ptxlint.dataflow.rounds import Rounds
 from ptxlint.dataflow.ssa import SsaAnalysis
 from ptxlint.dataflow.ssa_values import Ssa
 from ptxlint.dataflow.symbolic import SymbolicAnalysis, Wrap
-from ptxlint.facts import Analysis, Facts
+from ptxlint.facts import Facts
 from ptxlint.ir.instruction import Instr
 from ptxlint.ir.operand import Address, Register
-from ptxlint.launch.binding import Bound, BoundLaunches, Region
+from ptxlint.launch.binding import Bound, Region
 from ptxlint.launch.obligations import Wraps
 
 
@@ -199,14 +199,15 @@ class UnderLaunch:
         return zeros >= width.bit_length() - 1
 
     def _address_values(self, access: Access) -> list[int]:
-        """What the access's address is read from."""
+        """What the access's address is read from: of a copy that of its source."""
         instr = access.instr
         values = self.ssa.use_values[instr.index]
-        out = []
-        for operand in instr.operands:
-            if isinstance(operand, Address) and isinstance(operand.base, Register):
-                out.append(values[instr.uses.index(operand.base)])
-        return out
+        operands = instr.operands[1:2] if access.kind == "copy" else instr.operands
+        return [
+            values[instr.uses.index(operand.base)]
+            for operand in operands
+            if isinstance(operand, Address) and isinstance(operand.base, Register)
+        ]
 
     def _conditions(self, instr: Instr) -> list[int]:
         """The values that decide whether an instruction takes effect: its predicate, the source
@@ -218,17 +219,16 @@ class UnderLaunch:
             out.append(predicate)
         if instr.opcode == "cp":
             values = ssa.use_values[instr.index]
-            for operand in instr.operands[3:]:
-                if isinstance(operand, Register):
-                    out.append(values[instr.uses.index(operand)])
+            sizes = [o for o in instr.operands[3:] if isinstance(o, Register)]
+            out += [values[instr.uses.index(size)] for size in sizes]
         return out + self._branches(cfg.block_of[instr.index])
 
     def _branches(self, block: int) -> list[int]:
         """The predicates of the branches on every way to a block, and of its loops' ends."""
         ssa, cfg = self.ssa, self.ssa.cfg
-        blocks = [loop for loop in _around(self.loops, block)]
+        latches = {latch for loop in _around(self.loops, block) for latch in loop.latches}
         out = []
-        for source in self._above(block) | {latch for loop in blocks for latch in loop.latches}:
+        for source in sorted(self._above(block) | latches):
             branch = cfg.terminator(source)
             predicate = None if branch is None else ssa.guard_value(branch)
             if predicate is not None:
@@ -255,7 +255,9 @@ class UnderLaunch:
 
     def _about_bounds(self, offset: Polynomial, region: Region, below: bool) -> str:
         side = "end before the end" if below else "start behind the start"
-        return f"that it does {side} of {region.name} is not proved: the offset is {_made_of(offset)}"
+        return (
+            f"that it does {side} of {region.name} is not proved: the offset is {_made_of(offset)}"
+        )
 
 
 def _around(loops: LoopForest, block: int) -> list[Any]:
@@ -316,41 +318,4 @@ class _Promises:
         return self._by_instr.get(instr)
 
 
-class Launches:
-    """A kernel under each of its launches, judged when asked for."""
-
-    def __init__(self, facts: Facts) -> None:
-        self._facts = facts
-        self._found: list[UnderLaunch] | None = None
-
-    def __iter__(self) -> Any:
-        if self._found is None:
-            bounds = self._facts.get(BoundLaunches)
-            self._found = [UnderLaunch(self._facts, bound) for bound in bounds]
-        return iter(self._found)
-
-    def release(self) -> None:
-        """Drop what was found for the launches."""
-        for under in self._found or ():
-            under.release()
-
-
-class LaunchAnalysis(Analysis[Launches]):
-    """A kernel under its launches."""
-
-    name: ClassVar[str] = "launch"
-    requires: ClassVar[tuple[type[Analysis[Any]], ...]] = (
-        BoundLaunches,
-        AccessAnalysis,
-        GuardsAnalysis,
-        SymbolicAnalysis,
-        LoopsAnalysis,
-        SsaAnalysis,
-    )
-
-    def run(self, facts: Facts) -> Launches:
-        """Nothing is looked at yet."""
-        return Launches(facts)
-
-
-__all__ = ["Judged", "LaunchAnalysis", "Launches", "UnderLaunch"]
+__all__ = ["Judged", "UnderLaunch"]

@@ -102,13 +102,11 @@ class Walk:
             return
         sources = ssa.phi_sources(block)
         if source not in sources:
-            for phi in phis:
-                values[phi] = None
+            values.update(dict.fromkeys(phis))
             return
         at = sources.index(source)
         incoming = [values.get(ssa.operands[phi][at]) for phi in phis]
-        for phi, value in zip(phis, incoming, strict=True):
-            values[phi] = value
+        values.update(zip(phis, incoming, strict=True))
 
     def _count(self, block: int, source: int, rounds: dict[int, int]) -> None:
         """Count the rounds of a loop by how often its header is come to from inside it."""

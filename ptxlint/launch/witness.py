@@ -71,9 +71,7 @@ class Witnesses:
                     return found
         return None
 
-    def _shown(
-        self, judged: Judged, region: Region, thread: Thread, met: Met
-    ) -> Witness | None:
+    def _shown(self, judged: Judged, region: Region, thread: Thread, met: Met) -> Witness | None:
         access = judged.access
         width = access.width if met.size < 0 else met.size
         offset = (met.address - region.address + _WORD // 2) % _WORD - _WORD // 2
@@ -115,9 +113,7 @@ class Witnesses:
             grid, block = self._under.bound.grid, self._under.bound.block
             for at in (0, 1):
                 for lane in (0, 1):
-                    yield Thread(
-                        (min(at, grid[0] - 1), 0, 0), (min(lane, block[0] - 1), 0, 0)
-                    )
+                    yield Thread((min(at, grid[0] - 1), 0, 0), (min(lane, block[0] - 1), 0, 0))
 
     def _extreme(self, box: Box, goal: Polynomial) -> Thread:
         """The thread that makes a number as large as it can be, one atom after the other."""
@@ -169,8 +165,7 @@ def _best(box: Box, goal: Polynomial, atom: Atom, low: int, high: int) -> int:
     if ends:
         return max(ends)[2]
     # Neither end can be: somewhere between.
-    middle = (low + high) // 2
-    return middle
+    return (low + high) // 2
 
 
 class _Point:
@@ -206,7 +201,8 @@ class _Point:
         if atom.low == atom.high:
             return atom.low
         if kind == "bit":
-            return self._thread.tid["xyz".index(data[0])] >> data[1] & 1
+            axis, bit = data
+            return self._thread.tid["xyz".index(axis)] >> int(bit) & 1
         if kind == "ctaid":
             return self._thread.ctaid["xyz".index(data[0])]
         if kind == "index":
@@ -216,8 +212,8 @@ class _Point:
             return None if truth is None else self.value(data[1 if truth else 2])
         if kind not in _TWO_PARTS:
             return None
-        a = self.value(data[0])
-        b = self.value(data[1]) if isinstance(data[1], Polynomial) else int(data[1])
+        a: int | None = self.value(data[0])
+        b: int | None = self.value(data[1]) if isinstance(data[1], Polynomial) else data[1]
         if a is None or b is None or (kind == "div" and not b):
             return None
         return _TWO_PARTS[kind](a, b)

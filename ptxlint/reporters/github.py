@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ptxlint.reporters.wording import counts_line, spread
+from ptxlint.reporters.wording import counts_line, launch_line, spread, witness_line
 
 if TYPE_CHECKING:
     from ptxlint.diagnostics import Finding
@@ -37,6 +37,10 @@ def _message(finding: Finding) -> str:
     parts = [finding.message]
     if finding.breaks_when:
         parts.append(f"breaks when: {finding.breaks_when}")
+    if finding.witness:
+        parts.append(f"seen at: {witness_line(finding.witness)}")
+    if finding.launch:
+        parts.append(f"launch: {launch_line(finding.launch)}")
     if finding.help:
         parts.append(f"help: {finding.help}")
     if place.source is not None:

@@ -7,7 +7,7 @@ from os.path import basename
 from typing import Final
 
 from ptxlint.obligations import SEMANTICS, Obligation
-from ptxlint.reporters.wording import plain
+from ptxlint.reporters.wording import launches, plain
 from ptxlint.wording import counted
 
 _STATUSES: Final = ("proved", "refuted", "open")
@@ -129,6 +129,8 @@ def _verdict(item: Obligation, paint: Paint) -> list[str]:
     text = f"{item.family}{rule}{where}: {item.reason}"
     if item.assumes:
         text += f" (assuming {', '.join(item.assumes)})"
+    if item.launch is not None:
+        text += f" ({launches(1 + item.launch['more'])})"
     advice = suggested([item])
     lines = [f"  {status}{plain(f'{text}; {advice}' if advice else text)}"]
     if item.status != "proved":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ptxlint.wording import counted
 
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from ptxlint.engine.report import Report
 
 _SHOWN_FILES = 3
+_SHOWN_ARGUMENTS = 8
 
 
 def counts_line(report: Report, proved: str = "") -> str:
@@ -20,11 +21,40 @@ def counts_line(report: Report, proved: str = "") -> str:
     found = ", ".join(counted(number, noun) for number, noun in kinds if number) or "no findings"
     line = f"{found} in {counted(s.kernels, 'kernel')} of {counted(s.files, 'file')}"
     extras = [proved] if proved else []
+    if s.launches:
+        extras.append(f"{launches(s.launches)} of {counted(s.launched, 'kernel')}")
     if s.suppressed:
         extras.append(f"{s.suppressed} suppressed")
     if s.skipped:
         extras.append(f"{counted(s.skipped, 'file')} of other architectures left out")
     return f"{line} ({'; '.join([*extras, f'{s.seconds:.2f} s'])})"
+
+
+def launches(number: int) -> str:
+    """`1 launch`, `2 launches`."""
+    return f"{number} launch" if number == 1 else f"{number} launches"
+
+
+def launch_line(launch: dict[str, Any]) -> str:
+    """A launch in one line: where, the grid, the arguments, how many others."""
+    grid = ", ".join(map(str, launch["grid"]))
+    given = [f"{name} = {value}" for name, value in launch["arguments"].items()]
+    if len(given) > _SHOWN_ARGUMENTS:
+        given[_SHOWN_ARGUMENTS:] = [f"and {len(given) - _SHOWN_ARGUMENTS} more"]
+    text = "; ".join([f"grid ({grid})", *([", ".join(given)] if given else [])])
+    if launch["place"]:
+        text = f"{launch['place']}: {text}"
+    return f"{text} (and {launches(launch['more'])} more)" if launch["more"] else text
+
+
+def witness_line(witness: dict[str, Any]) -> str:
+    """A witness in one line: CTA, thread, values."""
+    parts = []
+    for key, noun in (("ctaid", "CTA"), ("tid", "thread")):
+        if key in witness:
+            parts.append(f"{noun} ({', '.join(map(str, witness[key]))})")
+    parts += [f"{name} = {value}" for name, value in witness.get("values", {}).items()]
+    return ", ".join(parts)
 
 
 def plain(text: str) -> str:

@@ -1,0 +1,115 @@
+"""A kernel under each of its launches: what is proved, what a thread shows, and what is open."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar, Final, NamedTuple
+
+from ptxlint.cfg.dominance import DominatorsAnalysis
+from ptxlint.cfg.loops import LoopsAnalysis
+from ptxlint.dataflow.access import AccessAnalysis
+from ptxlint.dataflow.guards import GuardsAnalysis
+from ptxlint.dataflow.ssa import SsaAnalysis
+from ptxlint.dataflow.symbolic import SymbolicAnalysis
+from ptxlint.facts import Analysis, Facts
+from ptxlint.launch.binding import Bound, BoundLaunches
+from ptxlint.launch.under import Judged, UnderLaunch
+from ptxlint.launch.witness import Witness, Witnesses
+
+_ALIKE: Final = 3
+"""So many of the accesses that are open for the same reason are run."""
+
+
+class Outcome(NamedTuple):
+    """One access under a launch. With a witness it is refuted; without one, and if nothing of
+    `judged` is missing, it is proved. `shown` says that the same is shown by the witness of another
+    access: the same number wraps, or the same tensor is left at the same end by the same kind of
+    access.
+    """
+
+    judged: Judged
+    witness: Witness | None = None
+    shown: bool = False
+
+
+class LaunchOutcomes:
+    """All global accesses of a kernel under one launch, in program order."""
+
+    def __init__(self, under: UnderLaunch) -> None:
+        self.under = under
+        self.bound: Bound = under.bound
+        self.outcomes: list[Outcome] = []
+        witnesses = Witnesses(under)
+        tried: dict[object, int] = {}
+        shown: set[object] = set()
+        found: dict[int, Witness] = {}
+        for number, judged in enumerate(under.judged):
+            groups = _groups(judged) if judged.reason else []
+            if not groups or not shown.isdisjoint(groups) or tried.get(groups[0], 0) >= _ALIKE:
+                continue
+            tried[groups[0]] = tried.get(groups[0], 0) + 1
+            witness = witnesses.of(judged)
+            if witness is not None:
+                found[number] = witness
+                shown.add(_group_of(judged, witness))
+        for number, judged in enumerate(under.judged):
+            is_shown = bool(judged.reason) and not shown.isdisjoint(_groups(judged))
+            self.outcomes.append(Outcome(judged, found.get(number), is_shown))
+
+
+def _groups(judged: Judged) -> list[object]:
+    """What is wrong with an access, if it is, as what it has in common with others."""
+    access = judged.access
+    if judged.wraps:
+        return [wrap.instr for wrap in judged.wraps]
+    sides = (("above", judged.above), ("below", judged.below), ("misaligned", judged.aligned))
+    return [(access.base, access.kind, side) for side, holds in sides if not holds]
+
+
+def _group_of(judged: Judged, witness: Witness) -> object:
+    if witness.wrap is not None:
+        return witness.wrap.instr
+    return judged.access.base, judged.access.kind, witness.kind
+
+
+class Launches:
+    """A kernel under each of its launches, looked at when asked for."""
+
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
+        self._found: list[LaunchOutcomes] = []
+
+    def __iter__(self) -> Iterator[LaunchOutcomes]:
+        bounds = self._facts.get(BoundLaunches)
+        for number, bound in enumerate(bounds):
+            if number == len(self._found):
+                self._found.append(LaunchOutcomes(UnderLaunch(self._facts, bound)))
+            yield self._found[number]
+
+    def release(self) -> None:
+        """Drop what was found for the launches."""
+        for found in self._found:
+            found.under.release()
+        self._found.clear()
+
+
+class LaunchAnalysis(Analysis[Launches]):
+    """A kernel under its launches."""
+
+    name: ClassVar[str] = "launch"
+    requires: ClassVar[tuple[type[Analysis[Any]], ...]] = (
+        BoundLaunches,
+        DominatorsAnalysis,
+        LoopsAnalysis,
+        SsaAnalysis,
+        SymbolicAnalysis,
+        GuardsAnalysis,
+        AccessAnalysis,
+    )
+
+    def run(self, facts: Facts) -> Launches:
+        """Nothing is looked at yet."""
+        return Launches(facts)
+
+
+__all__ = ["LaunchAnalysis", "LaunchOutcomes", "Launches", "Outcome"]

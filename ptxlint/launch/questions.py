@@ -1,0 +1,105 @@
+"""The accesses of a launch, sorted by what one rule asks of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from ptxlint.launch.analysis import LaunchOutcomes, Outcome
+
+OVERFLOW = "overflow"
+ABOVE = "above"
+BELOW = "below"
+MISALIGNED = "misaligned"
+
+
+class Answer(NamedTuple):
+    """What is to be said of accesses that are alike: `refuted` and `open` ones by the first of
+    `count`, all proved ones together. `never` of them take place in no thread."""
+
+    status: str
+    first: Outcome
+    accesses: int
+    never: int = 0
+
+
+def answers(found: LaunchOutcomes, kind: str) -> Iterator[Answer]:
+    """The refuted accesses, then the open ones, then all that are proved."""
+    groups: dict[tuple[str, object], list[Outcome]] = {}
+    for outcome in found.outcomes:
+        status = _status(outcome, kind)
+        if status:
+            groups.setdefault((status, _alike(outcome, status)), []).append(outcome)
+    for wanted in ("refuted", "open", "proved"):
+        for (status, _), members in groups.items():
+            if status == wanted:
+                first = next((o for o in members if o.witness is not None), members[0])
+                never = sum(bool(o.judged.never) for o in members)
+                yield Answer(status, first, len(members), never)
+
+
+def _status(outcome: Outcome, kind: str) -> str:
+    """The word on one access; "" where another question is the one to ask."""
+    judged, witness, shown = outcome
+    if witness is not None and witness.kind == kind:
+        return "refuted"
+    if shown:
+        return ""
+    if kind == OVERFLOW:
+        return "open" if judged.wraps else "proved"
+    if judged.never:
+        return "proved" if not judged.wraps else "open" if kind == ABOVE else ""
+    if kind == ABOVE:
+        return "proved" if judged.above and not judged.wraps else "open"
+    if judged.region is None:
+        # That it is not known where the access goes is said once.
+        return ""
+    if kind == BELOW:
+        return "proved" if judged.below and not judged.wraps else "" if judged.wraps else "open"
+    return "proved" if judged.aligned else "open"
+
+
+def _alike(outcome: Outcome, status: str) -> object:
+    if status == "proved":
+        return None
+    judged, access = outcome.judged, outcome.judged.access
+    wraps = tuple(wrap.instr for wrap in judged.wraps[:1])
+    if status == "refuted" and outcome.witness is not None:
+        wrap = outcome.witness.wrap
+        return wrap.instr if wrap is not None else (access.base, access.kind, access.form)
+    return access.base, access.kind, wraps, judged.reason
+
+
+def place(outcome: Outcome) -> dict[str, Any] | None:
+    """The witness as plain data."""
+    witness = outcome.witness
+    if witness is None:
+        return None
+    return {
+        "ctaid": list(witness.thread.ctaid),
+        "tid": list(witness.thread.tid),
+        "offset": witness.offset,
+        "value": witness.value if witness.wrap is not None else None,
+    }
+
+
+def touched(outcome: Outcome) -> str:
+    """What an access does, and to what: `reads x`."""
+    access, region = outcome.judged.access, outcome.judged.region
+    verb = {"load": "reads", "store": "writes", "atomic": "updates"}.get(access.kind, "copies from")
+    return f"{verb} {region.name if region is not None else 'memory'}"
+
+
+def thread_of(outcome: Outcome) -> str:
+    """The thread of a witness in words."""
+    witness = outcome.witness
+    if witness is None:
+        return ""
+    ctaid, tid = (", ".join(map(str, part)) for part in witness.thread)
+    return f"program ({ctaid}), thread ({tid})"
+
+
+__all__ = [
+    "ABOVE", "BELOW", "MISALIGNED", "OVERFLOW", "Answer", "answers", "place", "thread_of",
+    "touched",
+]  # fmt: skip

@@ -1,0 +1,101 @@
+"""What the twins of fixtures/kernels/twins/launches.py are launched with, and what is found then.
+
+A case is a kernel, what it is launched with given its build, and the rules that must report. Sizes
+lie on both sides of each threshold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from ptxlint.launches import AS_COMPILED, Argument, Constant, Launch, Scalar, Tensor
+
+_BYTES = {"fp32": ("float32", 4), "fp16": ("float16", 2), "bf16": ("bfloat16", 2)}
+
+
+class Case(NamedTuple):
+    """One launch of one twin, and the rules that report it."""
+
+    kernel: str
+    name: str
+    found: frozenset[str]
+    given: Callable[[Mapping[str, Any]], dict[str, Any]]
+    """By the build's constants: `grid`, elements of tensors, numbers."""
+
+
+def launch(
+    names: list[str], types: Mapping[str, str], build: Mapping[str, Any], given: Any
+) -> Launch:
+    """A launch of a build: constants are compiled in, tensors have a storage each."""
+    arguments: dict[str, Argument] = {}
+    for number, name in enumerate(names):
+        if name in build:
+            arguments[name] = Constant(str(build[name]))
+            continue
+        value = given[name]
+        if not name.endswith("ptr"):
+            arguments[name] = Scalar(types.get(name, "i32"), value)
+            continue
+        elements, values = value if isinstance(value, tuple) else (value, None)
+        dtype, size = _BYTES[build.get("T", "fp32")]
+        if types.get(name) == "*i32":
+            dtype, size = "int32", 4
+        arguments[name] = Tensor(dtype, (elements,), (1,), number, elements * size, values=values)
+    x, y, z = (*given["grid"], 1, 1)[:3]
+    return Launch((x, y, z), AS_COMPILED, arguments, shared=0)
+
+
+def _rows(rows: int) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+    count = rows * 4096
+    return lambda build: {
+        "grid": [rows], "stride": 4096, "n_cols": 4096, "out_ptr": count, "x_ptr": count,
+    }  # fmt: skip
+
+
+def _tiles(rows: int) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+    columns = 128_256
+    return lambda build: {
+        "grid": [-(-rows // build["BLOCK_M"]), -(-columns // build["BLOCK_N"])],
+        "M": rows, "N": columns, "stride_m": columns,
+        "out_ptr": rows * columns, "x_ptr": rows * columns,
+    }  # fmt: skip
+
+
+def _line(n: int, **other: Any) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+    return lambda build: {
+        "grid": [-(-n // build["BLOCK"])],
+        "n": n, "value": 1.0, "scale": 2.0, "out_ptr": n, "x_ptr": n,
+    } | other  # fmt: skip
+
+
+_CLEAN: frozenset[str] = frozenset()
+_OVERFLOW = frozenset({"BND301"})
+_ABOVE = frozenset({"BND302"})
+_BELOW = frozenset({"BND305"})
+
+CASES = [
+    Case("copy_rows", "524288", _CLEAN, _rows(524_288)),
+    Case("copy_rows", "524289", _OVERFLOW, _rows(524_289)),
+    Case("copy_rows_wide", "524289", _CLEAN, _rows(524_289)),
+    Case("copy_tiles", "16000", _CLEAN, _tiles(16_000)),
+    Case("copy_tiles", "16743", _CLEAN, _tiles(16_743)),
+    Case("copy_tiles", "16744", _OVERFLOW, _tiles(16_744)),
+    Case("copy_tiles", "40960", _OVERFLOW, _tiles(40_960)),
+    Case("copy_tiles_wide", "40960", _CLEAN, _tiles(40_960)),
+    Case("fill", "2147483648", _CLEAN, _line(2**31)),
+    Case("fill", "2147483649", _OVERFLOW, _line(2**31 + 1)),
+    Case("fill", "3270000000", _OVERFLOW, _line(3_270_000_000)),
+    Case("fill_wide", "3270000000", _CLEAN, _line(3_270_000_000)),
+    Case("scale_line", "whole tiles", _CLEAN, _line(2048)),
+    Case("scale_line", "one more", _ABOVE, _line(2049)),
+    Case("scale_line", "one less", _ABOVE, _line(2047)),
+    Case("shift_line", "by none", _CLEAN, _line(5000, back=0)),
+    Case("shift_line", "by one", _BELOW, _line(5000, back=1)),
+    Case("shift_line", "ahead by one", _ABOVE, _line(5000, back=-1)),
+    Case("gather", "indices inside", _CLEAN, _line(5000, ids_ptr=(5000, (0, 4999)))),
+    Case("gather", "indices not told", _CLEAN, _line(5000, ids_ptr=5000)),
+    Case("gather", "fewer indices", _ABOVE, _line(5000, ids_ptr=(4999, (0, 4999)))),
+]
+OPEN = {("gather", "indices not told")}
+"""Cases in which a property is open: nothing is reported, nor is all proved."""

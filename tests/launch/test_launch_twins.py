@@ -1,0 +1,115 @@
+"""Kernels under launches on both sides of each threshold: refuted there, proved here."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from time import process_time
+from typing import Any
+
+import pytest
+
+from ptxlint.engine.options import Options
+from ptxlint.engine.run import run
+from ptxlint.frontends.discovery import Input
+
+HERE = Path(__file__).resolve().parent
+FIXTURES = HERE.parents[1] / "fixtures"
+RULES = ("BND301", "BND302", "BND303", "BND305")
+
+
+def _module(path: Path) -> Any:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+BUILDS = _module(FIXTURES / "twin_builds.py")
+LAUNCHES = _module(HERE / "launch_twins.py")
+TWINS = {twin.kernel: twin for twin in BUILDS.twins() if twin.module == "twins/launches"}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def triton(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    BUILDS.prepare(str(tmp_path_factory.mktemp("cache")))
+    return pytest.importorskip("triton", reason="needs Triton: install ptxlint[triton]")
+
+
+@cache
+def compiled(kernel: str, number: int, capability: int) -> tuple[str, tuple[str, ...]]:
+    """The PTX of a build, and the names of the kernel's parameters."""
+    twin = TWINS[kernel]
+    names = getattr(BUILDS.load(twin.path), kernel).arg_names
+    return BUILDS.compiled(twin, twin.builds[number], capability), tuple(names)
+
+
+def checked(case: Any, number: int, capability: int, **changed: Any) -> Any:
+    twin = TWINS[case.kernel]
+    build: Mapping[str, Any] = twin.builds[number]
+    text, names = compiled(case.kernel, number, capability)
+    given = case.given(build) | changed
+    launch = LAUNCHES.launch(list(names), twin.types, build, given)
+    item = Input("twin.ptx", text, None, (launch,))
+    return run([item], Options(select=RULES))
+
+
+def cases() -> list[Any]:
+    return [
+        pytest.param(
+            case, number, capability, id=f"{case.kernel}-{case.name}-{number}-{capability}"
+        )
+        for case in LAUNCHES.CASES
+        for number in range(len(TWINS[case.kernel].builds))
+        for capability in (80, 90)
+        if capability == 90 or number == 0
+    ]
+
+
+@pytest.mark.parametrize(("case", "number", "capability"), cases())
+def test_a_launch(case: Any, number: int, capability: int) -> None:
+    report = checked(case, number, capability)
+    assert {f.rule for f in report.findings} == case.found
+    statuses = {o.status for o in report.obligations if o.rule in RULES}
+    if (case.kernel, case.name) in LAUNCHES.OPEN:
+        assert "open" in statuses
+    else:
+        assert ("refuted" in statuses) == bool(case.found)
+        assert statuses <= {"proved", "refuted"}
+
+
+@pytest.mark.parametrize("case", [c for c in LAUNCHES.CASES if c.found], ids=str)
+def test_the_witness_is_a_thread_of_the_launch(case: Any) -> None:
+    for finding in checked(case, 0, 90).findings:
+        witness, launch = finding.witness, finding.launch
+        for place, extent in (("ctaid", "grid"), ("tid", "block")):
+            assert all(
+                0 <= at < size for at, size in zip(witness[place], launch[extent], strict=True)
+            )
+
+
+def test_every_twin_is_launched() -> None:
+    assert {case.kernel for case in LAUNCHES.CASES} == set(TWINS)
+
+
+def test_a_grid_of_any_size_costs_the_same() -> None:
+    """A thousand CTAs and a billion: the difference is noise."""
+
+    def seconds(n: int) -> float:
+        case = LAUNCHES.Case("fill_wide", str(n), frozenset(), LAUNCHES._line(n))
+        best = 1e9
+        for _ in range(5):
+            start = process_time()
+            report = checked(case, 1, 90)
+            best = min(best, process_time() - start)
+            assert {o.status for o in report.obligations if o.rule in RULES} == {"proved"}
+        return best
+
+    few, many = seconds(256 * 1_000), seconds(256 * 1_000_000_000)
+    assert many < 1.5 * few + 0.005
