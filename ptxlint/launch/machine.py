@@ -8,7 +8,7 @@ comes from memory, from another thread or from floating point) is given up and n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -51,7 +51,8 @@ _LANES_A_UNIT: Final = 4096
 """So many lanes cost about as much as one step costs anyway."""
 
 Values: TypeAlias = "dict[int, Word | None]"
-_Step: TypeAlias = "Callable[[Run, Flags | None], None]"
+Watcher: TypeAlias = "Callable[[Run, Flags | None], None]"
+"""What is done when the lanes of a mask (None: all) come to a place."""
 
 
 class Lanes:
@@ -141,30 +142,40 @@ class Machine:
             self._operations[key] = operation(instr, result)
         return self._operations[key]
 
-    def run(self, slice_: Slice, ctas: Sequence[Extent], budget: int) -> Run:
-        """Run a slice in all threads of some CTAs; `budget` is in steps of up to 4,096 lanes."""
-        return Run(self, slice_, Lanes(self.bound, ctas), budget)
+    def run(
+        self,
+        slice_: Slice,
+        ctas: Sequence[Extent],
+        budget: int,
+        watchers: Mapping[int, Watcher] | None = None,
+    ) -> Run:
+        """Run a slice in all threads of some CTAs; `budget` is in steps of up to 4,096 lanes.
+
+        A watcher is called when lanes come to the instruction of that index.
+        """
+        return Run(self, slice_, Lanes(self.bound, ctas), budget, watchers or {})
 
     # Preparing --------------------------------------------------------------------------------
-    def plan(self, slice_: Slice) -> dict[int, list[_Step]]:
+    def plan(self, slice_: Slice, watchers: Mapping[int, Watcher]) -> dict[int, list[Watcher]]:
         """By block, what there is to compute, in program order."""
         ssa, block_of = self.ssa, self.ssa.cfg.block_of
-        wanted: list[tuple[int, int, int, _Step]] = [
+        wanted: list[tuple[int, int, int, Watcher]] = [
             (target.instr.index, -1, at, self._meeting(target))
             for at, target in enumerate(slice_.targets)
         ]
+        wanted += [(index, -2, 0, watcher) for index, watcher in watchers.items()]
         for value in sorted(slice_.values):
             kind = ssa.kind[value]
             if kind == RESULT and self.is_followed(ssa.instr[value]):
                 wanted.append((ssa.instr[value], kind, value, self._result(value)))
             elif kind == MERGE:
                 wanted.append((ssa.instr[value], kind, value, self._merge(value)))
-        out: dict[int, list[_Step]] = {}
+        out: dict[int, list[Watcher]] = {}
         for index, _, _, step in sorted(wanted, key=lambda w: w[:3]):
             out.setdefault(block_of[index], []).append(step)
         return out
 
-    def _meeting(self, target: Target) -> _Step:
+    def _meeting(self, target: Target) -> Watcher:
         read = self.reader(target.instr, target.address.base)
         size = None if target.size is None else self.reader(target.instr, target.size)
         offset = np.uint64(target.address.offset & ((1 << 64) - 1))
@@ -174,7 +185,7 @@ class Machine:
 
         return step
 
-    def _result(self, value: int) -> _Step:
+    def _result(self, value: int) -> Watcher:
         ssa = self.ssa
         instr, result = self._instrs[ssa.instr[value]], ssa.result[value]
         if instr.opcode == "ld":
@@ -190,7 +201,7 @@ class Machine:
         reads = [self.reader(instr, operand) for operand in sources]
         return lambda run, mask: run.set(value, followed([read(run) for read in reads]), mask)
 
-    def _merge(self, value: int) -> _Step:
+    def _merge(self, value: int) -> Watcher:
         predicate, yes, no = (self.ssa.resolve(v) for v in self.ssa.operands[value])
 
         def step(run: Run, mask: Flags | None) -> None:
@@ -260,7 +271,14 @@ class Run:
     rounds of all loops were run.
     """
 
-    def __init__(self, machine: Machine, slice_: Slice, lanes: Lanes, budget: int) -> None:
+    def __init__(
+        self,
+        machine: Machine,
+        slice_: Slice,
+        lanes: Lanes,
+        budget: int,
+        watchers: Mapping[int, Watcher],
+    ) -> None:
         self.lanes = lanes
         self.values: Values = {}
         self.rounds: dict[int, NDArray[np.int64]] = {}
@@ -269,7 +287,9 @@ class Run:
         self.is_out_of_budget = False
         self._machine = machine
         self._slice = slice_
-        self._budget = budget
+        self._plan = machine.plan(slice_, watchers)
+        self.budget = budget
+        """What is left."""
         self._step_cost = 1 + lanes.count // _LANES_A_UNIT
         self._met: list[Meeting] = []
         self._arrived: dict[int, dict[int, Flags]] = {}
@@ -277,16 +297,15 @@ class Run:
     def meetings(self) -> Iterator[Meeting]:
         """Each time that lanes come to a target, in the order in which that happens."""
         cfg = self._machine.ssa.cfg
-        plan = self._machine.plan(self._slice)
         position = cfg.position
         everywhere = np.ones_like(self.given_up)
         self._arrived = {cfg.entry: {EXIT: everywhere}} if self.lanes.count else {}
         while self._arrived:
             block = min(self._arrived, key=position.__getitem__)
             mask = self._enter(block, self._arrived.pop(block))
-            steps = plan.get(block, ())
-            self._budget -= self._step_cost * (1 + len(steps))
-            if self._budget < 0:
+            steps = self._plan.get(block, ())
+            self.budget -= self._step_cost * (1 + len(steps))
+            if self.budget < 0:
                 self.is_out_of_budget = True
                 return
             given = None if mask.all() else mask

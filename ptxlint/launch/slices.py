@@ -58,10 +58,17 @@ def slice_of(
     control: ControlDependence,
     targets: Iterable[Target],
     is_followed: Callable[[int], bool],
+    values: Iterable[int] = (),
+    instrs: Iterable[int] = (),
 ) -> Slice:
-    """The slice of some targets. What instructions that are not `is_followed` (by their index)
-    compute is not known anyway, so that what they read is left out."""
-    return _Slicer(ssa, control, is_followed).slice(tuple(targets))
+    """The slice of some targets, of some values besides, and of whether some instructions run.
+
+    What instructions that are not `is_followed` (by their index) compute is not known anyway, so
+    that what they read is left out.
+    """
+    slicer = _Slicer(ssa, control, is_followed)
+    slicer.add(values, instrs)
+    return slicer.slice(tuple(targets))
 
 
 class _Slicer:
@@ -77,6 +84,11 @@ class _Slicer:
         self._blocks: set[int] = set()
         self._branches: set[int] = set()
         self._work: list[int] = []
+
+    def add(self, values: Iterable[int], instrs: Iterable[int]) -> None:
+        """Values and instructions that are asked for besides."""
+        self._work += values
+        self._blocks.update(self._ssa.cfg.block_of[index] for index in instrs)
 
     def slice(self, targets: tuple[Target, ...]) -> Slice:
         cfg = self._ssa.cfg
