@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 
-def counted(number: int, noun: str) -> str:
-    """`1 error`, `2 errors`: the number with the noun, which takes an s unless it is one."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """`1 error`, `2 errors`: the number with the noun, which takes an s unless it is one, or has
+    the plural that is given."""
+    return f"{number} {noun}" if number == 1 else f"{number} {plural or noun + 's'}"

@@ -58,6 +58,8 @@ def explain(rule: AnyRule) -> str:
     for title, samples in (("Reported", _samples(rule, "bad")), ("Fine", _samples(rule, "good"))):
         for sample in samples:
             lines += ["", f"{title}: {sample.title}", *_code(sample)]
+            if sample.launch:
+                lines += ["  launched with:", f"    {json.dumps(sample.launch)}"]
     if rule.refs:
         lines += ["", "See:", *(f"  {url}" for url in rule.refs)]
     return "\n".join(lines)
@@ -92,5 +94,8 @@ def rule_to_dict(rule: AnyRule) -> dict[str, Any]:
     out["levels"] = list(getattr(rule, "levels", ()))
     out["needs"] = [analysis.name for analysis in getattr(rule, "needs", ())]
     for field in ("bad", "good"):
-        out[field] = [{"title": s.title, "code": s.code} for s in _samples(rule, field)]
+        out[field] = [
+            {"title": s.title, "code": s.code, **({"launch": s.launch} if s.launch else {})}
+            for s in _samples(rule, field)
+        ]
     return out

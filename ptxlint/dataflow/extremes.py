@@ -15,6 +15,7 @@ from typing import Any, Final, TypeAlias
 from ptxlint.dataflow.bitwise import floor_divide
 from ptxlint.dataflow.guards import undivided
 from ptxlint.dataflow.polynomial import INFINITY, Atom, AtomTable, Polynomial
+from ptxlint.facts import Budget
 
 Range: TypeAlias = tuple[int, int]
 Arms: TypeAlias = Callable[[int, bool], "Iterable[Polynomial] | None"]
@@ -34,15 +35,17 @@ _MOST_FACTS: Final = 96
 class Box:
     """Bounds of atoms where a conjunction of `polynomial >= 0` holds."""
 
-    __slots__ = ("_arms", "_ranges", "_splits", "_table", "facts", "is_empty", "limits")
+    __slots__ = ("_arms", "_budget", "_ranges", "_splits", "_table", "facts", "is_empty", "limits")
 
     def __init__(
         self,
         table: AtomTable,
         facts: Sequence[Polynomial],
         arms: Arms,
+        budget: Budget,
         splits: int = _SPLITS,
     ) -> None:
+        self._budget = budget
         self._table = table
         self._arms = arms
         self._splits = splits
@@ -57,7 +60,7 @@ class Box:
 
     def fixed(self, number: int, value: int) -> Box:
         """The same where an atom is a number."""
-        box = Box(self._table, (), self._arms, 0)
+        box = Box(self._table, (), self._arms, self._budget, 0)
         box.facts = self.facts
         box.limits = {**self.limits, number: (value, value)}
         box.is_empty = self.is_empty
@@ -80,6 +83,7 @@ class Box:
         facts = [f for f in self.facts if f.terms]
         for _ in range(_SWEEPS):
             changed = False
+            self._budget.left -= len(facts)
             for fact in facts:
                 changed = self._tighten_by(fact) or changed
                 if self.is_empty:
@@ -197,8 +201,10 @@ class Box:
         if step > 1:
             # It takes steps of this size: what does not reach the next one stays below.
             bound = bound - (bound - poly.constant) % step + step - 1
+        if self._budget.spent:
+            return False
         facts = self._about(poly)
-        if _Search(self, facts, bound).reaches(poly, 1, _ELIMINATED):
+        if _Search(self, facts, bound, self._budget).reaches(poly, 1, _ELIMINATED):
             return True
         return self._by_alternatives(poly, bound)
 
@@ -209,7 +215,7 @@ class Box:
 
     def _by_alternatives(self, poly: Polynomial, bound: int) -> bool:
         """True if a bound holds for each of the values that an atom chooses between."""
-        if self._splits <= 0:
+        if self._splits <= 0 or self._budget.spent:
             return False
         wanted = alternative(poly)
         if wanted is None:
@@ -220,7 +226,7 @@ class Box:
             chosen = {wanted.number: value}
             facts = [replaced(fact, chosen) for fact in self.facts]
             if not any(f.is_constant and f.constant < 0 for f in facts):
-                box = Box(self._table, [*facts, *given], self._arms, self._splits - 1)
+                box = Box(self._table, [*facts, *given], self._arms, self._budget, self._splits - 1)
                 if not box.is_at_most(replaced(poly, chosen), bound):
                     return False
         return True
@@ -243,9 +249,10 @@ class Box:
 class _Search:
     """Adds conjuncts to a polynomial until a bound shows, or so many sums have been tried."""
 
-    __slots__ = ("_bound", "_box", "_facts", "_left")
+    __slots__ = ("_bound", "_box", "_budget", "_facts", "_left")
 
-    def __init__(self, box: Box, facts: list[Polynomial], bound: int) -> None:
+    def __init__(self, box: Box, facts: list[Polynomial], bound: int, budget: Budget) -> None:
+        self._budget = budget
         self._box = box
         self._facts = facts
         self._bound = bound
@@ -260,6 +267,7 @@ class _Search:
                 if own * scale >= 0:
                     continue
                 self._left -= 1
+                self._budget.left -= 1
                 if self._left < 0:
                     return False
                 common = gcd(own, scale)

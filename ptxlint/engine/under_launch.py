@@ -74,8 +74,10 @@ class FileLaunches:
         facts.know(BoundLaunches, tuple(bound))
         self.covered[function.name] = len(bound)
         return [
-            texts[0] + (f"; {len(texts) - 1} more launches alike" if len(texts) > 1 else "")
-            for texts in faults.values()
+            f"{first}; {counted(len(others), 'more launch', 'more launches')} alike"
+            if others
+            else first
+            for first, *others in faults.values()
         ]
 
     def _is_of(self, launch: Launch, function: Function) -> bool:
@@ -84,12 +86,11 @@ class FileLaunches:
 
 def launch_to_dict(bound: Bound) -> dict[str, Any]:
     """A launch as plain data for people and programs: arguments are numbers or short texts."""
-    launch = bound.launch
     return {
         "grid": list(bound.grid),
         "block": list(bound.block),
-        "arguments": {name: _argument(value) for name, value in launch.arguments.items()},
-        "place": launch.place,
+        "arguments": {name: _argument(value) for name, value in bound.arguments.items()},
+        "place": bound.launch.place,
         "more": 0,
     }
 

@@ -313,7 +313,7 @@ class _Arguments:
             raise members["alignment"].fault(f"{alignment} is no power of two")
         fresh = given(members, "fresh", lambda n: n.text(_FRESH), "")
         storage = self._storage(members.get("storage"))
-        values = given(members, "values", _range, None)
+        values = given(members, "values", lambda n: n.data and _range(n), None)
         tensor = Tensor(dtype, shape, strides, storage, 0, offset, alignment, fresh, values)
         self._size(node, members, tensor)
         return tensor

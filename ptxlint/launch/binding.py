@@ -87,6 +87,8 @@ class Bound(NamedTuple):
     shared: int
     """Dynamic shared memory in bytes; -1 when nobody says."""
     names: dict[str, str]
+    arguments: dict[str, Argument]
+    """Those of the launch, by the source's names where they are known."""
 
     def value(self, name: str, offset: int, low: int, high: int) -> int | None:
         """What a load from a parameter brings, as the integer of the range `low` … `high` that its
@@ -128,12 +130,14 @@ class _Binding:
         self.regions: dict[str, Region] = {}
         self.descriptors: dict[str, Region] = {}
         self.names: dict[str, str] = {}
+        self.shown: dict[str, str] = {}
+        """What an argument is called for people, by its key in the launch."""
         self.starts = _storage_starts(launch.arguments.values())
 
     def bound(self, metadata: KernelMetadata | None) -> Bound:
         if self._is_by_parameter():
             self._by_parameter()
-        elif self.launch.is_ordered:
+        elif self.launch.is_ordered or not self.launch.arguments:
             self._in_order(list(self.launch.arguments.items()))
         else:
             self._by_source_name()
@@ -150,6 +154,7 @@ class _Binding:
             self._block(metadata),
             shared,
             self.names,
+            {self.shown.get(key, key): a for key, a in self.launch.arguments.items()},
         )
 
     # Which argument belongs to which parameter.
@@ -171,21 +176,24 @@ class _Binding:
                     f"`{name}` is a constant here and a parameter of the kernel: a constant is "
                     "compiled in and no parameter; give its value as a scalar"
                 )
-            self._give(self.source_names.get(name, name), argument, [known[name]])
+            self.shown[name] = self.source_names.get(name, name)
+            self._give(self.shown[name], argument, [known[name]])
         left = [v for v in self.declared if v.name not in self.launch.arguments]
         self._check_left(left, self._count_own())
 
     def _in_order(self, arguments: list[tuple[str, Argument]]) -> None:
         given = [(name, a) for name, a in arguments if not isinstance(a, Constant)]
         self._check_order([name for name, _ in given])
+        left = len(self.declared) - self._count(given)
+        if left not in self._scratch_counts():
+            raise self._count_error(given)
         at = 0
         for name, argument in given:
             count = self._width(argument, at)
-            if at + count > len(self.declared):
-                raise self._count_error(given)
             if name.isdecimal():
                 ptx = self.declared[at].name
-                name = self.source_names.get(ptx, ptx)
+                self.shown[name] = self.source_names.get(ptx, ptx)
+                name = self.shown[name]
             self._give(name, argument, self.declared[at : at + count])
             at += count
         self._check_left(list(self.declared[at:]), self._count_own(), given)
@@ -249,9 +257,8 @@ class _Binding:
         if missing:
             raise self._missing([self.source_names[v.name] for v in missing])
         tail = self.declared[len(self.declared) - len(left) :]
-        counts = (_SCRATCH,) if self.launch.scratch is not None else (0, 1 if own else 0, _SCRATCH)
         is_scratch = (
-            len(left) in counts
+            len(left) in self._scratch_counts()
             and list(tail) == list(left)
             and all(v.size == _POINTER and not v.dims and "ptr" in v.attributes for v in left)
         )
@@ -274,6 +281,19 @@ class _Binding:
         tensor = Tensor("uint8", (size,), (1,), -1 - number, size)
         address = STORAGE_STEP >> (1 + number)
         self.regions[variable.name] = Region(name, tensor.storage, address, 0, size, tensor)
+
+    def _count(self, given: Sequence[tuple[str, Argument]]) -> int:
+        """How many parameters these arguments take one after the other."""
+        at = 0
+        for _, argument in given:
+            at += self._width(argument, at)
+        return at
+
+    def _scratch_counts(self) -> tuple[int, ...]:
+        """How many parameters may be left over."""
+        if self.launch.scratch is not None:
+            return (_SCRATCH,)
+        return (0, 1, _SCRATCH) if self.source_names else (0, _SCRATCH)
 
     def _missing(self, names: Sequence[str]) -> BindingError:
         return self._error(f"no argument for parameter{'s' * (len(names) > 1)} {_listed(names)}")
@@ -333,6 +353,11 @@ class _Binding:
             )
         self._names_and_width(name, variable, size, f"a scalar of type {argument.type}")
         number = argument.value
+        if "ptr" in variable.attributes and number:
+            raise self._error(
+                f"`{name}` is a number and its parameter {variable.name} is a pointer; give the "
+                "tensor that it points to, or 0 for none"
+            )
         if argument.type.startswith(("f", "b")):
             self.floats[variable.name, 0] = float(number)
             self.values[variable.name, 0] = _bits(float(number), argument.type)
@@ -401,13 +426,6 @@ class _Binding:
                 f"{variable.name} has {variable.size}: the launch is one of another build, or the "
                 "arguments are out of order"
             )
-        if "ptr" in variable.attributes and size == _POINTER and what.startswith("a scalar of typ"):
-            argument = self.launch.arguments.get(name)
-            if not isinstance(argument, Scalar) or argument.value:
-                raise self._error(
-                    f"`{name}` is {what} and its parameter {variable.name} is a pointer; give the "
-                    "tensor that it points to, or 0 for none"
-                )
 
     def _region(self, name: str, tensor: Tensor) -> Region:
         if tensor.offset < 0 or tensor.offset > tensor.storage_bytes:
@@ -450,7 +468,7 @@ class _Binding:
         raise self._error("the launch needs a `block`: neither .reqntid nor metadata tell its size")
 
     def _count_error(self, given: Sequence[tuple[str, Argument]]) -> BindingError:
-        wanted = sum(self._width(argument, len(self.declared)) for _, argument in given)
+        wanted = len(given)
         has = len(self.declared)
         text = f"{wanted} argument{'s' * (wanted != 1)} that {'is' if wanted == 1 else 'are'} no "
         text += f"constant ({_listed([name for name, _ in given])}) for {has} "

@@ -10,7 +10,7 @@ with the reason; nothing here refutes, since that takes a thread that does it
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ptxlint.cfg.loops import LoopForest, LoopsAnalysis
 from ptxlint.dataflow.access import Access, AccessAnalysis, Accesses
@@ -23,11 +23,15 @@ from ptxlint.dataflow.rounds import Rounds
 from ptxlint.dataflow.ssa import SsaAnalysis
 from ptxlint.dataflow.ssa_values import Ssa
 from ptxlint.dataflow.symbolic import SymbolicAnalysis, Wrap
-from ptxlint.facts import Facts
+from ptxlint.facts import Budget, Facts
 from ptxlint.ir.instruction import Instr
 from ptxlint.ir.operand import Address, Register
 from ptxlint.launch.binding import Bound, Region
 from ptxlint.launch.obligations import Wraps
+
+_START: Final = 20_000
+_PER_INSTRUCTION: Final = 60
+"""Steps that the proofs of one launch may take: a conjunct that tightens atoms, or is added."""
 
 
 class Judged(NamedTuple):
@@ -72,6 +76,8 @@ class UnderLaunch:
         self.guards: Guards = self.facts.get(GuardsAnalysis)
         self._rounds = Rounds(self.ssa, self.loops, self.guards)
         self._threads = self.symbolic.threads()
+        steps = _START + _PER_INSTRUCTION * len(facts.function.instrs)
+        self._budget = Budget(max(1, int(steps * facts.effort)))
         self._boxes: dict[tuple[Conjunction, tuple[int, ...]], Box] = {}
         self._arms: dict[tuple[int, bool], list[Polynomial] | None] = {}
         self._most: dict[tuple[Polynomial, Conjunction], int] = {}
@@ -109,7 +115,7 @@ class UnderLaunch:
                     lasting = (c.polynomial for c in self._rounds.lasting(loop))
                     facts += [poly for poly in lasting if poly is not None]
             facts += self._threads
-            found = self._boxes[key] = Box(self.symbolic.table, facts, self._where)
+            found = self._boxes[key] = Box(self.symbolic.table, facts, self._where, self._budget)
         return found
 
     def _where(self, predicate: int, holds: bool) -> list[Polynomial] | None:
@@ -169,6 +175,8 @@ class UnderLaunch:
             reason = self._about_bounds(address, region, below)
         elif not aligned:
             reason = f"that the address is a multiple of {access.width} is not known"
+        if reason and self._budget.spent:
+            reason = f"{reason}; {self._budget.reason}"
         return Judged(access, region, wraps, below, above, aligned, "", reason)
 
     def _by_address(self, access: Access, guard: Conjunction) -> Region | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ptxlint.reporters.wording import counts_line, launch_line, spread, witness_line
+from ptxlint.reporters.wording import counts_line, launch_lines, spread
 
 if TYPE_CHECKING:
     from ptxlint.diagnostics import Finding
@@ -37,10 +37,7 @@ def _message(finding: Finding) -> str:
     parts = [finding.message]
     if finding.breaks_when:
         parts.append(f"breaks when: {finding.breaks_when}")
-    if finding.witness:
-        parts.append(f"seen at: {witness_line(finding.witness)}")
-    if finding.launch:
-        parts.append(f"launch: {launch_line(finding.launch)}")
+    parts += [f"{title}: {text}" for title, text in launch_lines(finding)]
     if finding.help:
         parts.append(f"help: {finding.help}")
     if place.source is not None:

@@ -16,7 +16,7 @@ from ptxlint.engine.fingerprint import digest
 from ptxlint.engine.pseudo import PSEUDO_RULES, PseudoRule
 from ptxlint.engine.python_source import PythonSources
 from ptxlint.engine.registry import default_registry
-from ptxlint.reporters.wording import launch_line, spread, witness_line
+from ptxlint.reporters.wording import launch_lines, spread
 
 if TYPE_CHECKING:
     from ptxlint.diagnostics import Finding
@@ -128,7 +128,7 @@ def _result(finding: Finding, index: dict[str, int], sources: PythonSources) -> 
             "architectures": list(finding.archs),
             "exact": finding.exact,
             **({"launch": finding.launch} if finding.launch else {}),
-            **({"witness": finding.witness} if finding.witness else {}),
+            **({"witness": finding.witness} if finding.launch and finding.witness else {}),
         },
     }
 
@@ -137,10 +137,7 @@ def _text(finding: Finding) -> str:
     parts = [finding.message]
     if finding.breaks_when:
         parts.append(f"Breaks when: {finding.breaks_when}")
-    if finding.witness:
-        parts.append(f"Seen at: {witness_line(finding.witness)}")
-    if finding.launch:
-        parts.append(f"Launch: {launch_line(finding.launch)}")
+    parts += [f"{title.capitalize()}: {text}" for title, text in launch_lines(finding)]
     if finding.help:
         parts.append(f"Help: {finding.help}")
     where = spread(finding)

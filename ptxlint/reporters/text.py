@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ptxlint.engine.python_source import PythonSources, is_regular
 from ptxlint.reporters.verdicts import all_lines, judged, summary_lines, tally
-from ptxlint.reporters.wording import counts_line, launch_line, plain, spread, witness_line
+from ptxlint.reporters.wording import counts_line, launch_lines, plain, spread
 from ptxlint.source import SourceText
 
 if TYPE_CHECKING:
@@ -73,10 +73,7 @@ class _Writer:
         lines += self._quotes(finding)
         if finding.breaks_when:
             lines.append(self._footer("breaks when", finding.breaks_when))
-        if finding.witness:
-            lines.append(self._footer("seen at", witness_line(finding.witness)))
-        if finding.launch:
-            lines.append(self._footer("launch", launch_line(finding.launch)))
+        lines += [self._footer(title, text) for title, text in launch_lines(finding)]
         where_else = spread(finding)
         if where_else:
             lines.append(self._footer("in", where_else))

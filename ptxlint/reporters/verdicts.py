@@ -7,7 +7,7 @@ from os.path import basename
 from typing import Final
 
 from ptxlint.obligations import SEMANTICS, Obligation
-from ptxlint.reporters.wording import launches, plain
+from ptxlint.reporters.wording import plain
 from ptxlint.wording import counted
 
 _STATUSES: Final = ("proved", "refuted", "open")
@@ -130,7 +130,7 @@ def _verdict(item: Obligation, paint: Paint) -> list[str]:
     if item.assumes:
         text += f" (assuming {', '.join(item.assumes)})"
     if item.launch is not None:
-        text += f" ({launches(1 + item.launch['more'])})"
+        text += f" ({counted(1 + item.launch['more'], 'launch', 'launches')})"
     advice = suggested([item])
     lines = [f"  {status}{plain(f'{text}; {advice}' if advice else text)}"]
     if item.status != "proved":

@@ -22,7 +22,9 @@ def counts_line(report: Report, proved: str = "") -> str:
     line = f"{found} in {counted(s.kernels, 'kernel')} of {counted(s.files, 'file')}"
     extras = [proved] if proved else []
     if s.launches:
-        extras.append(f"{launches(s.launches)} of {counted(s.launched, 'kernel')}")
+        extras.append(
+            f"{counted(s.launches, 'launch', 'launches')} of {counted(s.launched, 'kernel')}"
+        )
     if s.suppressed:
         extras.append(f"{s.suppressed} suppressed")
     if s.skipped:
@@ -30,12 +32,15 @@ def counts_line(report: Report, proved: str = "") -> str:
     return f"{line} ({'; '.join([*extras, f'{s.seconds:.2f} s'])})"
 
 
-def launches(number: int) -> str:
-    """`1 launch`, `2 launches`."""
-    return f"{number} launch" if number == 1 else f"{number} launches"
+def launch_lines(finding: Finding) -> list[tuple[str, str]]:
+    """What a finding under a launch adds, as pairs of title and text."""
+    if finding.launch is None:
+        return []
+    seen = [("seen at", _witness_line(finding.witness))] if finding.witness else []
+    return [*seen, ("launch", _launch_line(finding.launch))]
 
 
-def launch_line(launch: dict[str, Any]) -> str:
+def _launch_line(launch: dict[str, Any]) -> str:
     """A launch in one line: where, the grid, the arguments, how many others."""
     grid = ", ".join(map(str, launch["grid"]))
     given = [f"{name} = {value}" for name, value in launch["arguments"].items()]
@@ -44,10 +49,11 @@ def launch_line(launch: dict[str, Any]) -> str:
     text = "; ".join([f"grid ({grid})", *([", ".join(given)] if given else [])])
     if launch["place"]:
         text = f"{launch['place']}: {text}"
-    return f"{text} (and {launches(launch['more'])} more)" if launch["more"] else text
+    more = counted(launch["more"], "launch", "launches")
+    return f"{text} (and {more} more)" if launch["more"] else text
 
 
-def witness_line(witness: dict[str, Any]) -> str:
+def _witness_line(witness: dict[str, Any]) -> str:
     """A witness in one line: CTA, thread, values."""
     parts = []
     for key, noun in (("ctaid", "CTA"), ("tid", "thread")):
