@@ -52,9 +52,38 @@ class LaunchOutcomes:
             if witness is not None:
                 found[number] = witness
                 shown.add(_group_of(judged, witness))
-        for number, judged in enumerate(under.judged):
+        settled = self._settled(witnesses, shown, found)
+        for number, judged in enumerate(settled):
             is_shown = bool(judged.reason) and not shown.isdisjoint(_groups(judged))
             self.outcomes.append(Outcome(judged, found.get(number), is_shown))
+
+    def _settled(
+        self, witnesses: Witnesses, shown: set[object], found: dict[int, Witness]
+    ) -> list[Judged]:
+        """All accesses, once the threads of CTAs that matter were run for those that are left."""
+        judged = list(self.under.judged)
+        left = [
+            number
+            for number, one in enumerate(judged)
+            if one.reason and shown.isdisjoint(_groups(one)) and not _is_from_memory(one)
+        ]
+        if left:
+            # Arrays are needed for what is left alone.
+            from ptxlint.launch.exact import settle
+
+            ctas = [cta for number in left[:_ALIKE] for cta in witnesses.ctas(judged[number])]
+            results = settle(self.under, [judged[number] for number in left], ctas)
+            for number, (one, witness) in zip(left, results, strict=True):
+                judged[number] = one
+                if witness is not None:
+                    found[number] = witness
+                    shown.add(_group_of(one, witness))
+        return judged
+
+
+def _is_from_memory(judged: Judged) -> bool:
+    """True if no run tells where an access goes: its address is made of a loaded number."""
+    return any(atom.kind == "load" for atom in judged.access.offset.all_atoms())
 
 
 def _groups(judged: Judged) -> list[object]:

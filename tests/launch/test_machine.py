@@ -17,10 +17,10 @@ from ptxlint.dataflow.ssa import SsaAnalysis
 from ptxlint.facts import Facts
 from ptxlint.frontends.ptx import parse
 from ptxlint.ir.instruction import Instr
-from ptxlint.launch.binding import Bound
+from ptxlint.launch.binding import Bound, bind
 from ptxlint.launch.machine import Machine
 from ptxlint.launch.slices import slice_of, target_of
-from ptxlint.launches import Launch
+from ptxlint.launches import Argument, Launch, Scalar
 
 
 def load(name: str) -> ModuleType:
@@ -46,10 +46,11 @@ def facts_of(text: str) -> Facts:
     return Facts(module, module.kernels()[0])
 
 
-def bound_of(values: dict[str, int], grid: Any = (2, 1, 1), block: Any = (64, 1, 1)) -> Bound:
-    """A launch with these scalars."""
-    launch = Launch(grid, block, {})
-    return Bound(launch, {(n, 0): v for n, v in values.items()}, {}, {}, {}, grid, block, 0, {})
+def bound_of(facts: Facts, values: dict[str, int]) -> Bound:
+    """A launch of as many threads as the judge runs, with these numbers."""
+    arguments: dict[str, Argument] = {name: Scalar("u32", v) for name, v in values.items()}
+    launch = Launch((judge.CTAS, 1, 1), (judge.THREADS, 1, 1), arguments)
+    return bind(facts.function, launch, {})
 
 
 def machine_of(facts: Facts, bound: Bound) -> Machine:
@@ -120,7 +121,7 @@ def check(text: str, together: bool) -> tuple[int, int]:
     facts = facts_of(text)
     scramble = judge.scramble
     values = {n: scramble(scramble(1, ord(n))) for n in "nm"}
-    machine = machine_of(facts, bound_of(values))
+    machine = machine_of(facts, bound_of(facts, values))
     loads = [i for i in facts.function.instrs if is_load(i) and machine.ssa.cfg.is_reachable(i)]
     wanted = {t: expected(facts, t) for t in judge.all_threads()}
     held = known = 0
