@@ -99,6 +99,13 @@ class LaunchedSymbolic(Symbolic):
             return self.table.constant(self._setting.grid[at])
         return super()._special(name)
 
+    def _fits(self, instr: Instr, poly: Polynomial, bits: int, signed: bool) -> Polynomial:
+        # Compilers subtract 16 bytes as 2^60 - 1 elements of 16: in 64 bits that is the same.
+        if bits == 64 and signed and any(abs(c) >> 63 for c in poly.terms.values()):
+            terms = {m: (c + (1 << 63)) % (1 << 64) - (1 << 63) for m, c in poly.terms.items()}
+            poly = Polynomial(poly.table, {m: c for m, c in terms.items() if c})
+        return super()._fits(instr, poly, bits, signed)
+
     def threads(self) -> list[Polynomial]:
         """What is not negative because blocks are no larger than they are: one for each axis along
         which the block is no power of two."""

@@ -84,6 +84,8 @@ class Witnesses:
         meant = point.value(access.offset)
         if meant is not None and not access.base:
             meant -= region.address
+        if meant is not None:
+            meant = (meant + _WORD // 2) % _WORD - _WORD // 2
         if is_outside or (meant is not None and meant != offset):
             for wrap in judged.wraps:
                 value = point.value(wrap.polynomial)
