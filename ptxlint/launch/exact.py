@@ -22,7 +22,7 @@ from ptxlint.dataflow.polynomial import Polynomial
 from ptxlint.dataflow.ssa_values import RESULT
 from ptxlint.dataflow.symbolic import Wrap
 from ptxlint.ir.operand import SpecialRegister
-from ptxlint.launch.lane_numbers import LaneNumbers, Number
+from ptxlint.launch.lane_numbers import WORDS, LaneNumbers, Number
 from ptxlint.launch.machine import Machine, Meeting, Run
 from ptxlint.launch.obligations import word
 from ptxlint.launch.slices import Slice, Target, slice_of, target_of
@@ -121,7 +121,7 @@ class _Settling:
         wraps = {wrap for m in members for wrap in m.judged.wraps}
         values: set[int] = set()
         for poly in self._polynomials(members):
-            values.update(_predicates(poly))
+            values.update(_values_in(poly))
         return slice_of(
             self._under.ssa,
             self._control,
@@ -263,7 +263,7 @@ class _Settling:
         return seen
 
     def _numbers(self, run: Run, rounds: dict[int, NDArray[np.int64]]) -> LaneNumbers:
-        return LaneNumbers(run.lanes, rounds, run.values, self._under.ssa.resolve)
+        return LaneNumbers(run.lanes, rounds, run.values, self._under.ssa)
 
     def _check_fit(self, wraps: list[Wrap], run: Run, mask: Flags | None) -> None:
         """Whether what is computed fits its word in the lanes that come there."""
@@ -394,10 +394,10 @@ def _thread(run: Run, at: tuple[int, int]) -> Thread:
     return Thread((int(x), int(y), int(z)), run.lanes.thread(at[1]))
 
 
-def _predicates(poly: Polynomial) -> Iterator[int]:
-    """The predicates that selections in a polynomial ask for."""
+def _values_in(poly: Polynomial) -> Iterator[int]:
+    """The values of the kernel that a polynomial asks for."""
     for atom in poly.all_atoms():
-        if atom.kind == "select" and isinstance(atom.data[0], int):
+        if atom.kind == "select" or atom.kind in WORDS:
             yield atom.data[0]
 
 

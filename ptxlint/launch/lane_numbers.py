@@ -9,11 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxlint.dataflow.polynomial import Atom, Polynomial
+from ptxlint.dataflow.ssa_values import Ssa
+from ptxlint.ir.types import BITS
 from ptxlint.launch.machine import Lanes, Values
-from ptxlint.launch.words import Flags
+from ptxlint.launch.words import Flags, signed, unsigned
 
 _EXACT: Final = 1 << 62
 """Below this, sums of two fit 64 bits; other numbers are kept as Python's."""
+
+
+WORDS: Final = ("opaque", "load")
+"""Atoms that stand for a value of the kernel as it is."""
 
 
 class Number(NamedTuple):
@@ -32,12 +38,12 @@ class LaneNumbers:
         lanes: Lanes,
         rounds: dict[int, NDArray[np.int64]],
         values: Values,
-        resolve: Callable[[int], int],
+        ssa: Ssa,
     ) -> None:
         self._lanes = lanes
         self._rounds = rounds
         self._values = values
-        self._resolve = resolve
+        self._ssa = ssa
         self._atoms: dict[int, Number | None] = {}
 
     def of(self, poly: Polynomial) -> Number | None:
@@ -91,10 +97,23 @@ class LaneNumbers:
             return None if rounds is None else _bounded(rounds, None)
         if kind == "select" and len(data) == 3:
             return self._selected(*data)
+        if kind in WORDS:
+            return self._word(atom)
         return self._of_two(kind, *data) if kind in _TWO_PARTS and len(data) == 2 else None
 
+    def _word(self, atom: Atom) -> Number | None:
+        """A value of the kernel, read as the atom's bounds have it."""
+        value = int(atom.data[0])
+        word = self._values.get(self._ssa.resolve(value))
+        width = BITS.get(self._ssa.register[value].type, 0)
+        if word is None or not 8 <= width <= 64 or (atom.low >= 0 and width == 64):
+            return None
+        if atom.low < 0:
+            return _bounded(signed(word.bits, width), word.known)
+        return _bounded(unsigned(word.bits, width).view(np.int64), word.known)
+
     def _selected(self, predicate: int, yes: Polynomial, no: Polynomial) -> Number | None:
-        word = self._values.get(self._resolve(predicate))
+        word = self._values.get(self._ssa.resolve(predicate))
         a, b = self.of(yes), self.of(no)
         if word is None or a is None or b is None:
             return None
@@ -143,7 +162,9 @@ _TWO_PARTS: Final[dict[str, Callable[[NDArray[Any], NDArray[Any]], NDArray[Any]]
     "div": _towards_zero,
     "min": np.minimum,
     "max": np.maximum,
+    # The smaller of two unsigned words, of which a negative number is a large one.
+    "umin": lambda a, b: np.where(a < 0, b, np.minimum(a, b)),
 }
 
 
-__all__ = ["LaneNumbers", "Number"]
+__all__ = ["WORDS", "LaneNumbers", "Number"]
