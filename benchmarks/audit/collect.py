@@ -15,7 +15,9 @@ import traceback
 from importlib import import_module
 from pathlib import Path
 
-from ptxlint.dynamic.recorder import recording
+from ptxlint.dynamic.capture import Options, recording
+
+_METADATA = ("num_warps", "num_stages", "num_ctas", "shared")
 
 
 def main() -> int:
@@ -29,7 +31,7 @@ def main() -> int:
     sys.path.insert(0, str(Path(__file__).parent))
     given.out.mkdir(parents=True, exist_ok=True)
     failed: list[str] = []
-    with recording(given.arch) as record:
+    with recording(given.arch, Options(limited=False)) as record:
         for name, case in import_module(f"cases_{given.library}").cases():
             try:
                 case()
@@ -41,12 +43,14 @@ def main() -> int:
                 )
             print(f"{name}: {len(record.kernels)} kernels so far", file=sys.stderr)
     for kernel in record.kernels:
-        stem = given.out / f"{kernel.name}_{kernel.digest[:8]}"
+        stem = given.out / f"{kernel.name}_{kernel.hash[:8]}"
         stem.with_suffix(".ptx").write_text(kernel.ptx, encoding="utf-8")
         stem.with_suffix(".ttir").write_text(kernel.ttir, encoding="utf-8")
+        metadata = {field: kernel.metadata.get(field) for field in _METADATA}
         stem.with_suffix(".json").write_text(
-            json.dumps({"name": kernel.name, **kernel.metadata}, sort_keys=True), encoding="utf-8"
+            json.dumps({"name": kernel.name, **metadata}, sort_keys=True), encoding="utf-8"
         )
+    failed += [f"{trouble.what}: {trouble.reason}" for trouble in record.troubles]
     (given.out / "failed.txt").write_text("\n".join(failed) + "\n", encoding="utf-8")
     print(f"{len(record.kernels)} kernels, {len(failed)} cases failed")
     return 0

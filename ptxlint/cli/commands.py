@@ -11,6 +11,7 @@ import ptxlint
 
 COMMANDS: Final = {
     "check": "Check PTX files and directories and print findings.",
+    "capture": "Run a script and write its Triton kernels and launches to a bundle.",
     "rule": "Explain one rule, or all of them.",
     "rules": "List the rules, one a line.",
     "show": "Print what ptxlint knows about a kernel: its CFG, IR or facts.",

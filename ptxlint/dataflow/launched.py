@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from ptxlint.dataflow.bitwise import as_field, floor_divide, with_bits_set
 from ptxlint.dataflow.polynomial import Polynomial
 from ptxlint.dataflow.ssa_values import MERGE, RESULT
 from ptxlint.dataflow.symbolic import Symbolic
@@ -98,6 +99,26 @@ class LaunchedSymbolic(Symbolic):
         if at is not None and base == "%nctaid":
             return self.table.constant(self._setting.grid[at])
         return super()._special(name)
+
+    def _transfer(self, value: int, known: dict[int, Polynomial]) -> Polynomial | None:
+        found = super()._transfer(value, known)
+        if found is not None or self._rule(value) is None:
+            return found
+        instr = self._instrs[self.ssa.instr[value]]
+        opcode = instr.shape.opcode
+        if opcode not in ("or", "and", "bfe"):
+            return None
+        read = [
+            self._operand(instr, operand, lambda v: known.get(v) or self._opaque(v))
+            for operand in instr.operands[1:]
+        ]
+        parts = [poly for poly in read if poly is not None]
+        if len(parts) != len(read):
+            return None
+        if opcode == "bfe":
+            return _signed_field(*parts) if instr.shape.type[0] == "s" else None
+        a, b = parts
+        return with_bits_set(a, b) if opcode == "or" else _under_mask(a, b)
 
     def _fits(self, instr: Instr, poly: Polynomial, bits: int, signed: bool) -> Polynomial:
         # Compilers subtract 16 bytes as 2^60 - 1 elements of 16: in 64 bits that is the same.
@@ -210,6 +231,27 @@ class LaunchedSymbolic(Symbolic):
         if unsigned and relation not in ("eq", "ne") and min(a.range()[0], b.range()[0]) < 0:
             return None
         return _HOLDS[relation](*(a - b).range())
+
+
+def _under_mask(a: Polynomial, b: Polynomial) -> Polynomial | None:
+    """a & b where one of them is 0 or -1."""
+    for mask, other in ((a, b), (b, a)):
+        if mask.range() in ((-1, 0), (-1, -1)):
+            return -mask * other
+    return None
+
+
+def _signed_field(source: Polynomial, start: Polynomial, length: Polynomial) -> Polynomial | None:
+    """`length` bits of a non-negative number from `start` on, the highest one their sign."""
+    if not (start.is_constant and length.is_constant) or source.range()[0] < 0:
+        return None
+    at, bits = start.constant, length.constant
+    if at < 0 or not 0 < bits <= 32:
+        return None
+    field = as_field(source.table, source, at, bits)
+    if field is None:
+        return None
+    return field - floor_divide(field, 1 << (bits - 1)) * (1 << bits)
 
 
 __all__ = ["LaunchedSymbolic", "Setting"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import isfinite
 from typing import Any
 
 from ptxlint.facts import Facts
@@ -97,7 +98,9 @@ def launch_to_dict(bound: Bound) -> dict[str, Any]:
 
 def _argument(argument: Argument) -> int | float | str:
     if isinstance(argument, Scalar | Constant):
-        return argument.value
+        value = argument.value
+        # JSON has no other numbers.
+        return value if not isinstance(value, float) or isfinite(value) else str(value)
     if isinstance(argument, Tensor):
         return _tensor(argument)
     if isinstance(argument, Descriptor):

@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
-from ptxlint.cfg.loops import LoopForest, LoopsAnalysis
+from ptxlint.cfg.loops import Loop, LoopForest, LoopsAnalysis
 from ptxlint.dataflow.access import Access, AccessAnalysis, Accesses
 from ptxlint.dataflow.bitwise import low_zeros, trailing_zeros
-from ptxlint.dataflow.extremes import Box
-from ptxlint.dataflow.guards import ALWAYS, Conjunction, Guards, GuardsAnalysis
+from ptxlint.dataflow.extremes import Box, nested_quotients
+from ptxlint.dataflow.guards import ALWAYS, Conjunct, Conjunction, Guards, GuardsAnalysis, both
 from ptxlint.dataflow.launched import LaunchedSymbolic, Setting
 from ptxlint.dataflow.polynomial import Polynomial
 from ptxlint.dataflow.rounds import Rounds
@@ -74,7 +74,7 @@ class UnderLaunch:
         assert isinstance(symbolic, LaunchedSymbolic)
         self.symbolic: LaunchedSymbolic = symbolic
         self.guards: Guards = self.facts.get(GuardsAnalysis)
-        self._rounds = Rounds(self.ssa, self.loops, self.guards)
+        self._rounds = Rounds(self.ssa, self.loops, self.guards, self._enters)
         self._threads = self.symbolic.threads()
         steps = _START + _PER_INSTRUCTION * len(facts.function.instrs)
         self._budget = Budget(max(1, int(steps * facts.effort)))
@@ -84,7 +84,7 @@ class UnderLaunch:
         self._failed: dict[tuple[Polynomial, Conjunction], int] = {}
         self._is_started = min(bound.grid) > 0
         accesses: Accesses = self.facts.get(AccessAnalysis)
-        self._wraps = Wraps(self.ssa, self.loops, symbolic, self.guards, self.box)
+        self._wraps = Wraps(self.ssa, self.loops, symbolic, self.guards, self.box, self._branches)
         dead = {a.instr.index for a in facts.get(AccessAnalysis).in_global if a.guard is None}
         located = {access.instr.index for access in accesses.in_global}
         self.unlocated: list[Instr] = [i for i in accesses.unknown if i.index not in located]
@@ -108,15 +108,27 @@ class UnderLaunch:
         key = guard, tuple(sorted(loops))
         found = self._boxes.get(key)
         if found is None:
-            facts = [c.polynomial for c in sorted(guard, key=repr) if c.polynomial is not None]
+            facts = [poly for c in sorted(guard, key=repr) for poly in _not_negative(c)]
             for header in key[1]:
                 loop = self.loops.with_header(header)
                 if loop is not None:
                     lasting = (c.polynomial for c in self._rounds.lasting(loop))
                     facts += [poly for poly in lasting if poly is not None]
             facts += self._threads
+            facts += [plain for fact in facts if (plain := nested_quotients(fact)) != fact]
             found = self._boxes[key] = Box(self.symbolic.table, facts, self._where, self._budget)
         return found
+
+    def _enters(self, loop: Loop, poly: Polynomial) -> bool:
+        """True if a number is not negative wherever a loop is entered."""
+        guards = self.guards
+        for block in self.ssa.cfg.blocks[loop.header].preds:
+            if block in loop.latches:
+                continue
+            known = both(guards.of_block(block), guards.of_edge(block, loop.header))
+            if known is not None and not self.box(known, (poly,)).is_at_least(poly, 0):
+                return False
+        return True
 
     def _where(self, predicate: int, holds: bool) -> list[Polynomial] | None:
         """What is not negative where a predicate holds; None if it never does."""
@@ -137,6 +149,8 @@ class UnderLaunch:
         if key in self._failed and self._failed[key] >= limit:
             return False
         holds = self.box(guard, (form,)).is_at_most(form, limit)
+        if not holds and (plain := nested_quotients(form)) != form:
+            holds = self.box(guard, (form,)).is_at_most(plain, limit)
         known = self._most if holds else self._failed
         known[key] = limit
         return holds
@@ -266,6 +280,24 @@ class UnderLaunch:
         return (
             f"that it does {side} of {region.name} is not proved: the offset is {_made_of(offset)}"
         )
+
+
+def _not_negative(conjunct: Conjunct) -> list[Polynomial]:
+    """What a conjunct says is not negative.
+
+    A word that is below a number, both taken for unsigned, is itself no negative number if that is
+    none.
+    """
+    if conjunct.polynomial is not None:
+        return [conjunct.polynomial]
+    if conjunct.key[0] != "unsigned":
+        return []
+    _, relation, a, b = conjunct.key
+    if relation in ("gt", "ge"):
+        a, b = b, a
+    if b.range()[0] < 0:
+        return []
+    return [a, b - a - 1 if relation in ("lt", "gt") else b - a]
 
 
 def _around(loops: LoopForest, block: int) -> list[Any]:

@@ -197,6 +197,17 @@ def test_the_other_formats_tell_of_the_launch() -> None:
     assert "%0Alaunch: l.json:3: grid (3, 1, 1)" in render(report, "github")
 
 
+def test_infinite_arguments_are_valid_json() -> None:
+    value = {"kind": "scalar", "type": "fp32", "value": "-inf"}
+    text = module("a").replace(".param .u32 a_param_1", ".param .f32 a_param_1")
+    text = text.replace("ld.param.u32 %r1, [a_param_1];", "")
+    given = launches(("a", 2), grid=[1, 1, 70000], arguments=["float32[4]", value])
+    report = run([Input("k.ptx", text)], Options(select=("BND304",), launches=given))
+    rendered = render(report, "json")
+    json.loads(rendered, parse_constant=pytest.fail)
+    assert '"a_param_1": "-inf"' in rendered
+
+
 def test_launches_in_other_processes(tmp_path: Path) -> None:
     for name in "ab":
         (tmp_path / f"{name}.ptx").write_text(module(name), encoding="utf-8")

@@ -62,6 +62,13 @@ def _tiles(rows: int) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
     }  # fmt: skip
 
 
+def _heads(batch: int, axis: int) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+    grid = [1, 1, 1]
+    grid[axis] = 6 * batch
+    count = 6 * batch * 4000
+    return lambda build: {"grid": grid, "n_cols": 4000, "out_ptr": count, "x_ptr": count}
+
+
 def _line(n: int, **other: Any) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
     return lambda build: {
         "grid": [-(-n // build["BLOCK"])],
@@ -72,6 +79,7 @@ def _line(n: int, **other: Any) -> Callable[[Mapping[str, Any]], dict[str, Any]]
 _CLEAN: frozenset[str] = frozenset()
 _OVERFLOW = frozenset({"BND301"})
 _ABOVE = frozenset({"BND302"})
+_REFUSED = frozenset({"BND304"})
 _BELOW = frozenset({"BND305"})
 
 CASES = [
@@ -87,6 +95,9 @@ CASES = [
     Case("fill", "2147483649", _OVERFLOW, _line(2**31 + 1)),
     Case("fill", "3270000000", _OVERFLOW, _line(3_270_000_000)),
     Case("fill_wide", "3270000000", _CLEAN, _line(3_270_000_000)),
+    Case("copy_heads", "10922", _CLEAN, _heads(10_922, 2)),
+    Case("copy_heads", "10923", _REFUSED, _heads(10_923, 2)),
+    Case("copy_heads_wide", "10923", _CLEAN, _heads(10_923, 0)),
     Case("scale_line", "whole tiles", _CLEAN, _line(2048)),
     Case("scale_line", "one more", _ABOVE, _line(2049)),
     Case("scale_line", "one less", _ABOVE, _line(2047)),

@@ -1,0 +1,106 @@
+"""What was captured: kernels with their launches, and what could not be captured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
+
+from ptxlint.launches import Argument, Launch
+
+Signature: TypeAlias = dict[str, Any]
+"""Triton's type of each parameter: a text, or a tuple of them."""
+
+
+class Tuple(NamedTuple):
+    """An argument that is a tuple, whose items are arguments. What reads launches sees the items
+    alone, as `t[0]`, `t[1]`, …: this stands in the launches of a capture only."""
+
+    items: tuple[Argument | Tuple, ...]
+
+
+class Kernel(NamedTuple):
+    """A compiled kernel and its launches, each different one once."""
+
+    name: str
+    arch: str
+    hash: str
+    ptx: str
+    ttir: str
+    cubin: bytes
+    metadata: dict[str, Any]
+    """What the compiler wrote beside it; plain JSON."""
+    signature: Signature
+    source: tuple[str, int]
+    """Path and line of the Python function; an empty path if it has none."""
+    launches: list[Launch]
+
+
+class Trouble(NamedTuple):
+    """Something that was not captured: what, and why."""
+
+    what: str
+    reason: str
+
+
+class Sink:
+    """Who is told while recording. Each method may be left as it is."""
+
+    def compiling(self, name: str) -> None:
+        """A kernel is about to be compiled."""
+
+    def kernel(self, kernel: Kernel) -> None:
+        """A kernel was compiled; `launches` is empty still."""
+
+    def launch(self, kernel: Kernel, index: int, launch: Launch, again: bool) -> None:
+        """A launch was taken in as number `index`; `again` if it was there already."""
+
+    def trouble(self, trouble: Trouble) -> None:
+        """Something is not captured."""
+
+
+class Captured:
+    """Collects kernels and launches, and counts those that are alike."""
+
+    def __init__(self, sink: Sink | None = None) -> None:
+        self.sink = sink or Sink()
+        self.troubles: list[Trouble] = []
+        self._kernels: dict[str, Kernel] = {}
+        self._indices: dict[tuple[str, Any], int] = {}
+
+    @property
+    def kernels(self) -> list[Kernel]:
+        """All kernels, in the order of their first launch."""
+        return list(self._kernels.values())
+
+    def add_kernel(self, hash_: str, make: Callable[[], Kernel]) -> Kernel:
+        """The kernel of a hash, made when it is seen for the first time."""
+        known = self._kernels.get(hash_)
+        if known is None:
+            known = self._kernels[hash_] = make()
+            self.sink.kernel(known)
+        return known
+
+    def add_launch(self, kernel: Kernel, launch: Launch) -> None:
+        """Take in a launch."""
+        key = (kernel.hash, _identity(launch))
+        index = self._indices.get(key)
+        again = index is not None
+        if index is None:
+            index = self._indices[key] = len(kernel.launches)
+            kernel.launches.append(launch)
+        else:
+            known = kernel.launches[index]
+            kernel.launches[index] = launch = known._replace(times=known.times + 1)
+        self.sink.launch(kernel, index, launch, again)
+
+    def add_trouble(self, what: str, reason: str) -> None:
+        """Note what is not captured."""
+        trouble = Trouble(what, reason)
+        self.troubles.append(trouble)
+        self.sink.trouble(trouble)
+
+
+def _identity(launch: Launch) -> Any:
+    """What two launches agree in that are alike."""
+    # Equal numbers of different kinds (1, 1.0, True; 0.0, -0.0) are told apart by how they look.
+    return repr(launch._replace(place="", times=1))

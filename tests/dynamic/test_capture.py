@@ -1,0 +1,250 @@
+"""`ptxlint capture`: child processes, bundles, and scripts that misbehave."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from ptxlint.cli.capture import sort_arguments
+
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPTS = Path(__file__).parent / "scripts"
+SCHEMA = json.loads((ROOT / "docs" / "bundle.schema.json").read_text(encoding="utf-8"))
+COMMAND = [sys.executable, "-m", "ptxlint", "capture"]
+MISBEHAVING = str(SCRIPTS / "misbehaving.py")
+
+
+class Done:
+    """A finished command."""
+
+    def __init__(self, out: Path, process: subprocess.CompletedProcess[str]) -> None:
+        self.out = out
+        self.code = process.returncode
+        self.printed = process.stdout
+        self.told = process.stderr
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """The manifest, which fits its schema and whose files are there."""
+        found: dict[str, Any] = json.loads((self.out / "manifest.json").read_text(encoding="utf-8"))
+        jsonschema.validate(found, SCHEMA)
+        for kernel in found["kernels"]:
+            for part in ("ptx", "cubin", "ttir", "metadata"):
+                assert (self.out / kernel[part]).is_file()
+        for run in found["runs"]:
+            assert (self.out / run["output"]).is_file()
+        return found
+
+    def output(self) -> str:
+        """What the script printed."""
+        return (self.out / "sm_90" / "output.txt").read_text(encoding="utf-8")
+
+
+Capture = Callable[..., Done]
+
+
+@pytest.fixture
+def capture(tmp_path: Path) -> Capture:
+    def run(*arguments: str, out: Path | None = None, archs: str = "sm_90") -> Done:
+        out = out or tmp_path / "bundle"
+        process = subprocess.run(
+            [*COMMAND, *arguments, "--arch", archs, "--out", str(out)],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        return Done(out, process)
+
+    return run
+
+
+def only_launch(done: Done) -> dict[str, Any]:
+    """The launch that all misbehaving scripts make."""
+    (kernel,) = done.manifest["kernels"]
+    launch: dict[str, Any] = kernel["launches"][0]
+    assert kernel["name"] == "fill"
+    return launch
+
+
+def test_a_bundle(capture: Capture) -> None:
+    done = capture(str(SCRIPTS / "vector_add.py"), archs="sm_80,sm_90")
+    assert done.code == 0, done.told
+    manifest = done.manifest
+    assert [run["arch"] for run in manifest["runs"]] == ["sm_80", "sm_90"]
+    assert [kernel["arch"] for kernel in manifest["kernels"]] == ["sm_80"] * 2 + ["sm_90"] * 2
+    assert manifest["problems"] == []
+    assert done.output().splitlines()[-1] == "done"
+    assert "sm_90: 2 kernels, 3 launches" in done.printed
+    checked = subprocess.run(
+        [sys.executable, "-m", "ptxlint", "check", "--no-config", str(done.out)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    assert "4 kernels" in checked.stdout
+
+
+def test_identical_launches_are_counted(capture: Capture) -> None:
+    done = capture(MISBEHAVING, "well")
+    assert done.code == 0, done.told
+    assert only_launch(done)["count"] == 1000
+
+
+@pytest.mark.parametrize(
+    ("how", "status", "said"),
+    [
+        ("fail", "failed", "AssertionError: needs what the kernel wrote"),
+        ("leave", "exited", "left with 3"),
+        ("vanish", "exited", "ended the process with status 4"),
+        ("crash", "crashed", "SIGABRT"),
+    ],
+)
+def test_what_was_captured_until_then(capture: Capture, how: str, status: str, said: str) -> None:
+    done = capture(MISBEHAVING, how)
+    assert done.code == 2
+    assert only_launch(done)["count"] == 1
+    (run,) = done.manifest["runs"]
+    assert run["status"] == status
+    assert said in run["message"]
+    assert said in done.told
+    if status == "failed":
+        assert "kernels do not run here" in run["message"]
+        assert "misbehaving.py:" in run["message"]
+
+
+@pytest.mark.slow
+def test_a_script_that_hangs(capture: Capture) -> None:
+    done = capture(MISBEHAVING, "hang", "--timeout", "45")
+    assert done.code == 2
+    assert only_launch(done)["count"] == 1
+    (run,) = done.manifest["runs"]
+    assert run["status"] == "timeout"
+    assert "stopped after 45 s" in done.told
+
+
+def test_a_script_that_forks(capture: Capture) -> None:
+    done = capture(MISBEHAVING, "fork")
+    assert done.code == 2
+    assert only_launch(done)["count"] == 1000
+    (problem,) = done.manifest["problems"]
+    assert problem["what"] == "fill"
+    assert "forked" in problem["reason"]
+
+
+def test_a_script_that_prints_a_lot(capture: Capture) -> None:
+    done = capture(MISBEHAVING, "print")
+    assert done.code == 0, done.told
+    printed = done.output()
+    assert len(printed) < 300_000
+    assert "line 0\n" in printed
+    assert printed.endswith("line 999999\n")
+    assert "bytes left out" in printed
+    assert len(done.told) + len(done.printed) < 2000
+
+
+def test_a_kernel_that_does_not_compile(capture: Capture) -> None:
+    done = capture(MISBEHAVING, "refused")
+    assert done.code == 2
+    (problem,) = done.manifest["problems"]
+    assert problem["what"] == "fill"
+    assert "does not compile" in problem["reason"]
+    assert only_launch(done)["count"] == 1
+
+
+def test_nothing_is_overwritten(capture: Capture, tmp_path: Path) -> None:
+    out = tmp_path / "mine"
+    out.mkdir()
+    (out / "notes.txt").write_text("mine")
+    for options in ((), ("--force",)):
+        done = capture(*options, MISBEHAVING, "leave", out=out)
+        assert done.code == 2
+        assert "not empty" in done.told
+    assert [path.name for path in out.iterdir()] == ["notes.txt"]
+
+
+def test_an_older_bundle_is_replaced_when_asked(tmp_path: Path) -> None:
+    from ptxlint.dynamic.capture.session import CaptureError, _claimed
+
+    (tmp_path / "sm_90").mkdir()
+    for name in ("sm_90/k.ptx", "sm_90/mine.txt", "outside.txt"):
+        (tmp_path / name).write_text("")
+    kernel = dict.fromkeys(("ptx", "cubin", "ttir", "metadata"), "sm_90/k.ptx")
+    manifest = {"kernels": [kernel], "runs": [{"output": "../outside.txt"}]}
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(CaptureError, match="--force"), _claimed(tmp_path, force=False):
+        pass
+    with _claimed(tmp_path, force=True):
+        left = sorted(str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*"))
+    assert left == ["outside.txt", "sm_90", "sm_90/mine.txt"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--arch", "sm_90", "--out", "x", "no_such.py"), "no_such.py: no such file"),
+        (("--arch", "sm_9", "--out", "x", MISBEHAVING), "sm_9"),
+        (("--arch", "sm_90a", "--out", "x", MISBEHAVING), "write sm_90"),
+        (("--arch", "sm_90", MISBEHAVING), "--out"),
+        (("--out", "x", MISBEHAVING), "--arch"),
+        (("--arhc", "sm_90", "--out", "x", MISBEHAVING), "--arhc"),
+        (("--arch", "sm_90", "--out", "x"), "SCRIPT"),
+        (("--arch", "sm_90", "--out", MISBEHAVING, MISBEHAVING), "no directory"),
+    ],
+)
+def test_captures_that_cannot_begin(arguments: tuple[str, ...], said: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [*COMMAND, *arguments],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_command_line_is_sorted() -> None:
+    takes = {"--arch": True, "--out": True, "--force": False, "-m": False, "-h": False}
+
+    def sorted_(line: str) -> str:
+        return " ".join(sort_arguments(line.split(), takes))
+
+    assert sorted_("s.py --lr 1 --arch sm_90 -m x --out=D") == (
+        "--arch sm_90 --out=D -- s.py --lr 1 -m x"
+    )
+    assert sorted_("--out D -m pkg.mod -x --force") == "--out D -m --force -- pkg.mod -x"
+    assert sorted_("--out D -- s.py --out E") == "--out D -- s.py --out E"
+    assert sorted_("-h") == "-h"
+
+
+def test_a_module_and_its_arguments(capture: Capture, tmp_path: Path) -> None:
+    package = tmp_path / "captured_package"
+    package.mkdir()
+    source = (SCRIPTS / "misbehaving.py").read_text(encoding="utf-8")
+    (package / "__main__.py").write_text(source, encoding="utf-8")
+    done = subprocess.run(
+        [*COMMAND, "--arch=sm_90", "--out=bundle", "-m", "captured_package", "well"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    manifest = Done(tmp_path / "bundle", done).manifest
+    assert manifest["command"] == ["-m", "captured_package", "well"]
+    assert manifest["kernels"][0]["source"]["path"] == "captured_package/__main__.py"
