@@ -8,7 +8,8 @@ from typing import Any
 
 from ptxlint.facts import Facts
 from ptxlint.ir.function import Function
-from ptxlint.launch.binding import BindingError, Bound, BoundLaunches, bind
+from ptxlint.launch.binding import BindingError, Bound, bind
+from ptxlint.launch.bound import BoundLaunches
 from ptxlint.launches import Argument, Constant, Descriptor, Launch, Scalar, Tensor
 from ptxlint.wording import counted
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from ptxlint.facts import Analysis, Facts, KernelMetadata
+from ptxlint.facts import KernelMetadata
 from ptxlint.ir.function import Function, Variable
 from ptxlint.ir.operand import Address, Symbol
 from ptxlint.ir.types import FLOATS
@@ -527,22 +527,3 @@ def _listed(names: Any) -> str:
     if len(every) > _MOST_NAMED:
         return f"{', '.join(every[:_MOST_NAMED])} and {len(every) - _MOST_NAMED} more"
     return ", ".join(every) if every else "none"
-
-
-class BoundLaunches(Analysis[tuple[Bound, ...]]):
-    """The launches of a kernel, each bound to its parameters; none without launches.
-
-    Raises `BindingError`; the engine asks first, and leaves out what does not fit.
-    """
-
-    name: ClassVar[str] = "launches"
-    requires: ClassVar[tuple[type[Analysis[Any]], ...]] = ()
-
-    def run(self, facts: Facts) -> tuple[Bound, ...]:
-        """Bind each."""
-        if not facts.launches:
-            return ()
-        names = facts.words.parameters(facts.function)
-        return tuple(
-            bind(facts.function, launch, names, facts.metadata) for launch in facts.launches
-        )

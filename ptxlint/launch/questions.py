@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ptxlint.launch.analysis import LaunchOutcomes, Outcome
+if TYPE_CHECKING:
+    from ptxlint.launch.analysis import LaunchOutcomes, Outcome
 
 OVERFLOW = "overflow"
 ABOVE = "above"

@@ -19,7 +19,7 @@ from ptxlint.facts import Facts
 from ptxlint.frontends.discovery import Input
 from ptxlint.frontends.launch_file import parse_launches
 from ptxlint.ir.function import Function
-from ptxlint.launch.binding import BoundLaunches
+from ptxlint.launch.bound import BoundLaunches
 from ptxlint.reporters import render
 from ptxlint.rulekit import Hit, Rule, Sample, Verdict
 from ptxlint.source import SourceText
