@@ -140,7 +140,7 @@ def _said(fn: Function, found: LaunchOutcomes, answer: Answer) -> Iterator[Hit |
             key=f"wraps {wrap.bits}",
             label=f"{witness.value:,} does not fit {wrap.bits} bits",
             launch=bound,
-            witness=place(answer.first),
+            witness=place(found, answer.first),
         )
         yield Verdict("refuted", message, at, launch=bound)
 
