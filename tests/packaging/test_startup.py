@@ -62,6 +62,17 @@ def test_what_looks_at_launches_is_loaded_for_a_launch_alone(tmp_path: Path) -> 
     assert {"ptxlint.launches", "ptxlint.launch.binding", "ptxlint.launch.under"} <= loaded
 
 
+def test_the_half_of_a_capture_that_runs_no_script_loads_neither_torch_nor_triton() -> None:
+    code = (
+        "import sys, ptxlint.cli.capture, ptxlint.dynamic.capture.session; "
+        "print({'torch', 'triton', 'numpy'} & sys.modules.keys())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "set()\n"
+
+
 def test_the_measurement_sees_a_heavy_module() -> None:
     assert "lark" in loaded_by("check", "--parser", "lark", FILES[0])
 
