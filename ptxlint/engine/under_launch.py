@@ -73,6 +73,8 @@ class FileLaunches:
             except BindingError as error:
                 faults.setdefault(error.reason, []).append(str(error))
         facts.launches = tuple(item.launch for item in bound)
+        if bound:
+            facts.words.learn(bound[0].names)
         facts.know(BoundLaunches, tuple(bound))
         self.covered[function.name] = len(bound)
         return [

@@ -130,6 +130,16 @@ def test_the_same_under_several_launches_is_one_finding() -> None:
     assert "3 is odd (1 launch)" in text
 
 
+def test_a_launch_names_parameters_that_nothing_else_names() -> None:
+    (given,) = launches(("a", 2))
+    named = dict(zip(("x", "count"), given.arguments.values(), strict=True))
+    report = check(module("a"), own=(given._replace(arguments=named),))
+    (finding,) = report.findings
+    assert finding.witness is not None
+    assert finding.witness["values"] == {"count": 2}
+    assert finding.fingerprint == check(module("a"), own=(given,)).findings[0].fingerprint
+
+
 def test_fingerprints_do_not_depend_on_launches() -> None:
     one = check(module("a"), launches(("a", 2))).findings[0]
     other = check(module("a"), launches(("a", 3), ("a", 8), ("a", 4), grid=9)).findings[0]
