@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _KINDS: Final = {"ld": "load", "cp": "load", "st": "store", "red": "atomic", "atom": "atomic"}
 """What the source calls the accesses of an opcode."""
-_WORD: Final = re.compile(r"[A-Za-z_]\w*(\[\d+\])*")
+_WORD: Final = re.compile(r"[A-Za-z_]\w*(\.\w+|\[\d+\])*")
 _SCRATCH: Final = 2
 """Pointers that Triton appends: to global and to profile scratch memory."""
 

@@ -393,7 +393,7 @@ class _Binding:
         first, tensor = declared[0], argument.tensor
         region = self._region(name, tensor)
         axes = len(tensor.shape)
-        numbers: list[tuple[int, int]] = [
+        numbers: list[tuple[int, int | None]] = [
             *((4, extent) for extent in tensor.shape),
             *((8, stride) for stride in tensor.strides),
         ]
@@ -410,13 +410,18 @@ class _Binding:
             both = (*tensor.shape, *tensor.strides)
             numbers = [
                 *((8, number) for number in both),
-                # The second flag is about rounding to tf32, which a launch does not tell.
-                *((1, int(argument.padding == "nan" and i == 0)) for i in range(flags)),
+                (1, int(argument.padding == "nan")),
+                # Whether it rounds to tf32 the launch does not tell.
+                *((1, None) for _ in range(flags - 1)),
                 *numbers,
             ]
-        for variable, (size, number) in zip(declared[1:], numbers, strict=True):
+        parts = [f"{name}.{field}[{i}]" for field in ("shape", "strides") for i in range(axes)]
+        for at, (variable, (size, number)) in enumerate(zip(declared[1:], numbers, strict=True)):
+            if at < len(parts):
+                self.names[variable.name] = parts[at]
             self._names_and_width(name, variable, size, "a part of a tensor descriptor")
-            self.values[variable.name, 0] = number
+            if number is not None:
+                self.values[variable.name, 0] = number
 
     def _names_and_width(self, name: str, variable: Variable, size: int, what: str) -> None:
         self.names.setdefault(variable.name, name)
