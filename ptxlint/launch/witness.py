@@ -73,6 +73,10 @@ class Witnesses:
                     return found
         return None
 
+    def ctas(self, judged: Judged) -> list[tuple[int, int, int]]:
+        """The CTAs in which a number is as large or small as the guards let it be."""
+        return [thread.ctaid for thread in self._threads(judged)]
+
     def _shown(self, judged: Judged, region: Region, thread: Thread, met: Met) -> Witness | None:
         access = judged.access
         width = access.width if met.size < 0 else met.size
