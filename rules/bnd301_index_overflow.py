@@ -135,13 +135,22 @@ def _said(fn: Function, found: LaunchOutcomes, answer: Answer) -> Iterator[Hit |
             message,
             at,
             (Note(f"the access: {touched(answer.first)}", access.instr),),
-            breaks_when=f"this launch: grid {bound.grid}",
+            breaks_when=_when(witness.since, bound.grid),
             key=f"wraps {wrap.bits}",
             label=f"{witness.value:,} does not fit {wrap.bits} bits",
             launch=bound,
             witness=place(found, answer.first),
         )
         yield Verdict("refuted", message, at, launch=bound)
+
+
+def _when(since: tuple[str, int] | None, grid: tuple[int, int, int]) -> str:
+    if since is None:
+        return f"this launch: grid {grid}"
+    axis, first = since
+    return (
+        f"the grid has more than {first:,} programs along {axis} (here {grid['xyz'.index(axis)]:,})"
+    )
 
 
 # Without a launch -------------------------------------------------------------------------------

@@ -101,11 +101,15 @@ class LaunchedSymbolic(Symbolic):
         return super()._special(name)
 
     def _transfer(self, value: int, known: dict[int, Polynomial]) -> Polynomial | None:
-        found = super()._transfer(value, known)
-        if found is not None or self._rule(value) is None:
-            return found
+        if self._rule(value) is None:
+            return super()._transfer(value, known)
         instr = self._instrs[self.ssa.instr[value]]
         opcode = instr.shape.opcode
+        if opcode in ("div", "rem") and not self._is_defined(instr, known):
+            return None
+        found = super()._transfer(value, known)
+        if found is not None:
+            return found
         if opcode not in ("or", "and", "bfe"):
             return None
         read = [
@@ -119,6 +123,21 @@ class LaunchedSymbolic(Symbolic):
             return _signed_field(*parts) if instr.shape.type[0] == "s" else None
         a, b = parts
         return with_bits_set(a, b) if opcode == "or" else _under_mask(a, b)
+
+    def _is_defined(self, instr: Instr, known: dict[int, Polynomial]) -> bool:
+        """True if a division is by no 0, for which the result is unspecified (PTX ISA, "div"), and
+        its result fits the word."""
+        a, b = (
+            self._operand(instr, operand, lambda v: known.get(v) or self._opaque(v))
+            for operand in instr.operands[1:3]
+        )
+        if a is None or b is None:
+            return False
+        low, high = b.range()
+        if low <= 0 <= high:
+            return False
+        least = -1 << (BITS.get(instr.shape.type, 64) - 1)
+        return not (low <= -1 <= high) or a.range()[0] > least
 
     def _fits(self, instr: Instr, poly: Polynomial, bits: int, signed: bool) -> Polynomial:
         # Compilers subtract 16 bytes as 2^60 - 1 elements of 16: in 64 bits that is the same.

@@ -155,3 +155,13 @@ def test_a_launch_costs_no_more_than_the_check() -> None:
         return best
 
     assert seconds(launched=True) < 2 * seconds(launched=False)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "name", "programs"),
+    [("copy_rows", "524289", 524_288), ("fill", "3270000000", 2**31 // 1024)],
+)
+def test_the_finding_says_from_which_grid_on(kernel: str, name: str, programs: int) -> None:
+    (case,) = [c for c in LAUNCHES.CASES if (c.kernel, c.name) == (kernel, name)]
+    (finding,) = checked(case, 0, 90).findings
+    assert f"more than {programs:,} programs along x" in finding.breaks_when
