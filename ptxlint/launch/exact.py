@@ -138,10 +138,12 @@ class _Settling:
 
     def _said(self, access: _Open) -> Settled:
         judged = access.judged
-        if access.witness is not None or not access.is_whole:
+        if not access.is_whole:
             return Settled(judged, access.witness)
         if self._unfit.isdisjoint(judged.wraps):
             judged = judged._replace(wraps=())
+        if access.witness is not None:
+            return Settled(judged, access.witness)
         if not access.is_outside:
             judged = judged._replace(below=True, above=True)
         if not access.is_misaligned:
