@@ -13,7 +13,6 @@ from ptxlint.ir.function import Function
 from ptxlint.ir.instruction import Instr
 from ptxlint.ir.operand import Address, Register
 from ptxlint.launch.analysis import LaunchAnalysis, LaunchOutcomes
-from ptxlint.launch.obligations import word
 from ptxlint.launch.questions import OVERFLOW, Answer, answers, place, thread_of, touched
 from ptxlint.rulekit import Hit, Note, Rule, Sample, Verdict
 
@@ -124,6 +123,8 @@ def _said(fn: Function, found: LaunchOutcomes, answer: Answer) -> Iterator[Hit |
     else:
         wrap, access = witness.wrap, judged.access
         at = fn.instrs[wrap.instr]
+        from ptxlint.launch.obligations import word
+
         low, high = word(wrap)
         limit = high if witness.value > high else low
         kind = f"{'a signed' if wrap.signed else 'an unsigned'} {wrap.bits}-bit word"
@@ -135,13 +136,22 @@ def _said(fn: Function, found: LaunchOutcomes, answer: Answer) -> Iterator[Hit |
             message,
             at,
             (Note(f"the access: {touched(answer.first)}", access.instr),),
-            breaks_when=f"this launch: grid {bound.grid}",
+            breaks_when=_when(witness.since, bound.grid),
             key=f"wraps {wrap.bits}",
             label=f"{witness.value:,} does not fit {wrap.bits} bits",
             launch=bound,
-            witness=place(answer.first),
+            witness=place(found, answer.first),
         )
         yield Verdict("refuted", message, at, launch=bound)
+
+
+def _when(since: tuple[str, int] | None, grid: tuple[int, int, int]) -> str:
+    if since is None:
+        return f"this launch: grid {grid}"
+    axis, first = since
+    return (
+        f"the grid has more than {first:,} programs along {axis} (here {grid['xyz'.index(axis)]:,})"
+    )
 
 
 # Without a launch -------------------------------------------------------------------------------

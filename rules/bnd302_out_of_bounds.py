@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ptxlint.facts import Facts
 from ptxlint.ir.function import Function
 from ptxlint.launch.analysis import LaunchAnalysis, LaunchOutcomes
-from ptxlint.launch.questions import ABOVE, Answer, answers, place, thread_of, touched
+from ptxlint.launch.questions import ABOVE, Answer, answers, element_of, place, thread_of, touched
 from ptxlint.rulekit import TILE_START, Hit, Rule, Sample, Verdict
 from ptxlint.wording import counted
 
@@ -87,7 +87,8 @@ def _said(found: LaunchOutcomes, answer: Answer) -> Iterator[Hit | Verdict]:
     else:
         last = witness.offset + access.width - 1
         message = (
-            f"{thread_of(answer.first)} {touched(answer.first)} up to byte {last:,}, "
+            f"{thread_of(answer.first)} {touched(answer.first)}{element_of(answer.first)} up to "
+            f"byte {last:,}, "
             f"{last - region.high + 1:,} beyond its end at {region.high:,}"
         )
         yield Hit(
@@ -97,6 +98,6 @@ def _said(found: LaunchOutcomes, answer: Answer) -> Iterator[Hit | Verdict]:
             key=f"{access.kind} beyond {region.name}",
             label=f"{touched(answer.first)} beyond its end",
             launch=bound,
-            witness=place(answer.first),
+            witness=place(found, answer.first),
         )
         yield Verdict("refuted", message, access.instr, launch=bound)

@@ -91,6 +91,6 @@ def _said(found: LaunchOutcomes, answer: Answer) -> Iterator[Hit | Verdict]:
             key=f"{access.width} bytes of {region.name}",
             label=f"no multiple of {access.width}",
             launch=bound,
-            witness=place(answer.first),
+            witness=place(found, answer.first),
         )
         yield Verdict("refuted", message, access.instr, launch=bound)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ptxlint.facts import Facts
 from ptxlint.ir.function import Function
 from ptxlint.launch.analysis import LaunchAnalysis, LaunchOutcomes
-from ptxlint.launch.questions import BELOW, Answer, answers, place, thread_of, touched
+from ptxlint.launch.questions import BELOW, Answer, answers, element_of, place, thread_of, touched
 from ptxlint.rulekit import TILE_START, Hit, Rule, Sample, Verdict
 
 _LAUNCH: dict[str, object] = {
@@ -82,7 +82,8 @@ def _said(found: LaunchOutcomes, answer: Answer) -> Iterator[Hit | Verdict]:
     else:
         before = region.low - witness.offset
         message = (
-            f"{thread_of(answer.first)} {touched(answer.first)} {before:,} bytes before its start"
+            f"{thread_of(answer.first)} {touched(answer.first)}{element_of(answer.first)}, "
+            f"{before:,} bytes before its start"
         )
         yield Hit(
             message,
@@ -91,6 +92,6 @@ def _said(found: LaunchOutcomes, answer: Answer) -> Iterator[Hit | Verdict]:
             key=f"{access.kind} before {region.name}",
             label=f"{touched(answer.first)} before its start",
             launch=bound,
-            witness=place(answer.first),
+            witness=place(found, answer.first),
         )
         yield Verdict("refuted", message, access.instr, launch=bound)

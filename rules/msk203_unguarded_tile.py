@@ -18,6 +18,8 @@ from ptxlint.dataflow.elements import element_bytes
 from ptxlint.dataflow.polynomial import CTAS, LANES, ROUNDS, Polynomial
 from ptxlint.facts import Facts
 from ptxlint.ir.function import Function
+from ptxlint.launch.analysis import LaunchAnalysis
+from ptxlint.launch.questions import settled
 from ptxlint.rulekit import TILE_START, Hit, Rule, Sample, Verdict
 from ptxlint.wording import counted
 
@@ -29,7 +31,7 @@ class UnguardedTile(Rule):
     confidence = "high"
     category = "masking"
     family = "tail-mask"
-    needs = (AccessAnalysis,)
+    needs = (AccessAnalysis, LaunchAnalysis)
     summary = (
         "A program id times a tile plus a lane, with no guard: right only if the size divides."
     )
@@ -75,11 +77,34 @@ class UnguardedTile(Rule):
                     kept.add(_keeps(access, part.terms, accesses))
                 if _tile(part.terms) and not _is_bounded(access, part.terms, bounded):
                     bare.setdefault(part.terms, (access, part))
+        if facts.launches:
+            yield from _launched(bare, accesses, facts)
+            bare.clear()
         for access, part in bare.values():
             size, each = _elements(access, part, accesses)
             yield from _open(access, _tile(part.terms) * each, size)
         if kept == {True} and accesses.missing() is None:
             yield Verdict("proved", "every access by lanes compares its index with a bound")
+
+
+def _launched(
+    bare: dict[Polynomial, tuple[Access, Index]], accesses: Accesses, facts: Facts
+) -> Iterator[Hit | Verdict]:
+    """Under a launch the size is known: the tile is exact or it is not."""
+    for terms, (access, _) in bare.items():
+        tiled = {
+            a.instr.index
+            for a in accesses.in_global
+            if a.base and any(part.terms == terms for part in accesses.indices(a))
+        }
+        for found in facts.get(LaunchAnalysis):
+            status = settled(found, tiled)
+            reason = {
+                "proved": "under this launch the size is a multiple of the tile",
+                "refuted": "under this launch the last tile goes beyond the size",
+                "open": "whether the size is a multiple of the tile is not known",
+            }[status]
+            yield Verdict(status, reason, access.instr, launch=found.bound)
 
 
 def _elements(access: Access, part: Index, accesses: Accesses) -> tuple[int, int]:

@@ -56,7 +56,7 @@ def argument(name: str, operator: str) -> Any:
     if name in ("v", "x"):
         return tensor(BATCH, TIME, HEADS, VALUE)
     if name in ("g", "gk", "w", "alpha", "gate"):
-        scalar = any(
+        scalar = name != "gk" and any(
             part in operator
             for part in ("simple", "gated_delta", "forget", "comba", "log_l", "mesa")
         )

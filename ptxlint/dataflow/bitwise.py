@@ -7,6 +7,8 @@ from typing import Final
 
 from ptxlint.dataflow.polynomial import INFINITY, AtomTable, Monomial, Polynomial
 
+_MOST_SET: Final = 3
+"""Bits that are set one by one."""
 _LEAST_MAGIC: Final = 1 << 16
 """Divisors from here on may belong to a division by a product."""
 
@@ -116,6 +118,8 @@ def latest_block(poly: Polynomial) -> int:
 
 def bit_and(left: Polynomial, right: Polynomial, bits: int) -> Polynomial | None:
     """left & right in words of `bits` bits; None where it is no polynomial."""
+    if left.is_constant and right.is_constant:
+        return left.table.constant(left.constant & right.constant)
     if left.is_constant:
         left, right = right, left
     if not right.is_constant:
@@ -137,6 +141,8 @@ def bit_and(left: Polynomial, right: Polynomial, bits: int) -> Polynomial | None
 
 def bit_or(left: Polynomial, right: Polynomial) -> Polynomial | None:
     """left | right; None where it is no polynomial."""
+    if left.is_constant and right.is_constant:
+        return left.table.constant(left.constant | right.constant)
     if disjoint(left, right):
         return left + right
     return _bit_by_bit("or", left, right)
@@ -149,6 +155,28 @@ def bit_xor(left: Polynomial, right: Polynomial) -> Polynomial | None:
     if disjoint(left, right):
         return left + right
     return _bit_by_bit("xor", left, right)
+
+
+def with_bits_set(left: Polynomial, right: Polynomial) -> Polynomial | None:
+    """left | right where one is a few bits that are set, and a rest below the other's low zeros.
+
+    To set bit k of x adds 2^k unless it is set: it is floor(x / 2^k) - 2 floor(x / 2^(k+1)).
+    """
+    for whole, other in ((left, right), (right, left)):
+        zeros = low_zeros(whole)
+        low, high = other.range()
+        bits = low >> zeros << zeros
+        if low < 0 or high >> zeros << zeros != bits or whole.range()[0] < 0:
+            continue
+        if bits.bit_count() > _MOST_SET:
+            continue
+        result = whole + other - bits
+        for at in range(bits.bit_length()):
+            if bits >> at & 1:
+                own = floor_divide(whole, 1 << at) - floor_divide(whole, 2 << at) * 2
+                result += (-own + 1) * (1 << at)
+        return result
+    return None
 
 
 def disjoint(left: Polynomial, right: Polynomial) -> bool:

@@ -41,8 +41,8 @@ class Condition:
     """
 
     __slots__ = (
-        "at", "bits", "conjunct", "excluded", "fixed", "lanes", "lost", "map", "number", "origin",
-        "rest", "rounds", "steps", "store",
+        "at", "bits", "conjunct", "excluded", "fixed", "group", "lanes", "lost", "map", "number",
+        "origin", "rest", "rounds", "steps", "store",
     )  # fmt: skip
 
     def __init__(
@@ -72,6 +72,9 @@ class Condition:
         """The bits of the thread index on which the map depends, and perhaps some more."""
         self.fixed = 0 if map_ is None else map_.fixed
         self.at = 0 if map_ is None else map_.at
+        self.group = -1
+        """A number for what it has in common with conditions that differ in `map` alone; -1 while
+        nobody has asked."""
         self.excluded: dict[Conjunct, bool] = {}
         """What `excludes` has found."""
 
@@ -105,6 +108,7 @@ class Conditions:
         self._all_loops: dict[tuple[int, ...], bool] = {}
         self._varying_in: dict[tuple[int, tuple[int, ...]], bool] = {}
         self._spelled: dict[LaneMap, Polynomial] = {}
+        self._groups: dict[tuple[Polynomial, Rounds, int], int] = {}
 
     def of(self, conjunct: Conjunct, bits: int) -> Condition:
         """The condition that a conjunct does not hold; `bits` as for the conjunct."""
@@ -179,9 +183,7 @@ class Conditions:
 
         With them, by number, what each condition has become.
         """
-        pieces: dict[tuple[Polynomial, Rounds, int], list[LaneMap]] = {}
-        first: dict[tuple[Polynomial, Rounds, int], Condition] = {}
-        parts: dict[tuple[Polynomial, Rounds, int], list[Condition]] = {}
+        groups: dict[int, dict[LaneMap, list[Condition]]] = {}
         out: dict[int, Condition] = {}
         became: dict[int, tuple[int, ...]] = {}
         for condition in conditions:
@@ -190,21 +192,19 @@ class Conditions:
                 out[condition.number] = condition
                 became[condition.number] = (condition.number,)
                 continue
-            key = rest, condition.rounds, condition.store
-            first.setdefault(key, condition)
-            parts.setdefault(key, []).append(condition)
-            maps = pieces.setdefault(key, [])
-            if to not in maps:
-                maps.append(to)
-        for key, maps in pieces.items():
-            whole = assemble(maps)
-            for to in maps if whole is None else [whole]:
-                moved = self.moved(first[key], to)
+            group = condition.group
+            if group < 0:
+                key = rest, condition.rounds, condition.store
+                group = condition.group = self._groups.setdefault(key, len(self._groups))
+            groups.setdefault(group, {}).setdefault(to, []).append(condition)
+        for maps in groups.values():
+            whole = assemble(list(maps))
+            first = next(iter(maps.values()))[0]
+            for to, parts in maps.items():
+                moved = self.moved(first, to if whole is None else whole)
                 out[moved.number] = moved
-            for part in parts[key]:
-                assert part.map is not None
-                to = part.map if whole is None else whole
-                became[part.number] = (self.moved(first[key], to).number,)
+                for part in parts:
+                    became[part.number] = (moved.number,)
         general = [c for c in out.values() if c.map is not None and not c.rounds]
         said = {}
         for condition in out.values():

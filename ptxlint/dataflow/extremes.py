@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 
 from ptxlint.dataflow.bitwise import floor_divide
 from ptxlint.dataflow.guards import undivided
-from ptxlint.dataflow.polynomial import INFINITY, Atom, AtomTable, Polynomial
+from ptxlint.dataflow.polynomial import INFINITY, Atom, AtomTable, Polynomial, remembered
 from ptxlint.facts import Budget
 
 Range: TypeAlias = tuple[int, int]
@@ -331,6 +331,24 @@ def alternative(poly: Polynomial) -> Atom | None:
     return None
 
 
+@remembered
+def nested_quotients(poly: Polynomial) -> Polynomial:
+    """The same with floor(floor(x / a) / b) written as floor(x / a b), at any depth."""
+    table = poly.table
+    values: dict[int, Polynomial] = {}
+    for atom in poly.all_atoms():
+        if atom.kind != "fdiv" or values.keys() & set(atom.inner):
+            continue
+        part, divisor = atom.data
+        if len(part.terms) != 1:
+            continue
+        ((monomial, scale),) = part.terms.items()
+        inner = table.atoms[monomial[0]] if len(monomial) == 1 and scale == 1 else None
+        if inner is not None and inner.kind == "fdiv":
+            values[atom.number] = floor_divide(inner.data[0], inner.data[1] * divisor)
+    return nested_quotients(replaced(poly, values)) if values else poly
+
+
 def replaced(poly: Polynomial, values: dict[int, Polynomial]) -> Polynomial:
     """A polynomial with atoms replaced, also within other atoms."""
     return _replaced(poly, values, {})
@@ -392,4 +410,4 @@ def _simplified(kind: str, data: list[Any]) -> Polynomial | None:
     return made
 
 
-__all__ = ["Arms", "Box", "Range", "alternative", "definitions", "replaced"]
+__all__ = ["Arms", "Box", "Range", "alternative", "definitions", "nested_quotients", "replaced"]

@@ -168,12 +168,20 @@ class LaneHops:
         self._facts = facts
         self._found: dict[int, tuple[LaneHop, ...]] = {}
         self._moving: dict[int, bool] = {}
+        self.has_some = any(
+            (i.opcode in ("shfl", "prmt") and i.guard is None and i.index not in combining)
+            and (_is_choice(i) or self._is_movement(i))
+            for i in self._instrs
+        )
+        """False if no instruction hands registers on to other lanes."""
 
     def of(self, value: int) -> tuple[LaneHop, ...]:
         """The ways into a register that was moved between lanes; together they are all threads'.
 
         Nothing for a value that no `shfl` has brought, and where the lanes are not known.
         """
+        if not self.has_some:
+            return ()
         value = self._ssa.resolve(value)
         found = self._found.get(value)
         if found is None:

@@ -7,9 +7,10 @@ the bounds of this grid. How many CTAs there are makes no difference to the work
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, MutableMapping
 from typing import Final
 
+from ptxlint.dataflow.bitwise import as_field, floor_divide, with_bits_set
 from ptxlint.dataflow.polynomial import Polynomial
 from ptxlint.dataflow.ssa_values import MERGE, RESULT
 from ptxlint.dataflow.symbolic import Symbolic
@@ -99,6 +100,52 @@ class LaunchedSymbolic(Symbolic):
             return self.table.constant(self._setting.grid[at])
         return super()._special(name)
 
+    def _transfer(self, value: int, known: MutableMapping[int, Polynomial]) -> Polynomial | None:
+        if self._rule(value) is None:
+            return super()._transfer(value, known)
+        instr = self._instrs[self.ssa.instr[value]]
+        opcode = instr.shape.opcode
+        if opcode in ("div", "rem") and not self._is_defined(instr, known):
+            return None
+        found = super()._transfer(value, known)
+        if found is not None:
+            return found
+        if opcode not in ("or", "and", "bfe"):
+            return None
+        read = [
+            self._operand(instr, operand, lambda v: known.get(v) or self._opaque(v))
+            for operand in instr.operands[1:]
+        ]
+        parts = [poly for poly in read if poly is not None]
+        if len(parts) != len(read):
+            return None
+        if opcode == "bfe":
+            return _signed_field(*parts) if instr.shape.type[0] == "s" else None
+        a, b = parts
+        return with_bits_set(a, b) if opcode == "or" else _under_mask(a, b)
+
+    def _is_defined(self, instr: Instr, known: MutableMapping[int, Polynomial]) -> bool:
+        """True if a division is by no 0, for which the result is unspecified (PTX ISA, "div"), and
+        its result fits the word."""
+        a, b = (
+            self._operand(instr, operand, lambda v: known.get(v) or self._opaque(v))
+            for operand in instr.operands[1:3]
+        )
+        if a is None or b is None:
+            return False
+        low, high = b.range()
+        if low <= 0 <= high:
+            return False
+        least = -1 << (BITS.get(instr.shape.type, 64) - 1)
+        return not (low <= -1 <= high) or a.range()[0] > least
+
+    def _fits(self, instr: Instr, poly: Polynomial, bits: int, signed: bool) -> Polynomial:
+        # Compilers subtract 16 bytes as 2^60 - 1 elements of 16: in 64 bits that is the same.
+        if bits == 64 and signed and any(abs(c) >> 63 for c in poly.terms.values()):
+            terms = {m: (c + (1 << 63)) % (1 << 64) - (1 << 63) for m, c in poly.terms.items()}
+            poly = Polynomial(poly.table, {m: c for m, c in terms.items() if c})
+        return super()._fits(instr, poly, bits, signed)
+
     def threads(self) -> list[Polynomial]:
         """What is not negative because blocks are no larger than they are: one for each axis along
         which the block is no power of two."""
@@ -111,7 +158,7 @@ class LaunchedSymbolic(Symbolic):
         return out
 
     # Predicates that the launch decides -------------------------------------------------------
-    def _needs(self, value: int, known: dict[int, Polynomial]) -> tuple[int, ...]:
+    def _needs(self, value: int, known: MutableMapping[int, Polynomial]) -> tuple[int, ...]:
         needed = super()._needs(value, known)
         ssa = self.ssa
         if ssa.kind[value] == MERGE and ssa.resolve(value) == value:
@@ -203,6 +250,27 @@ class LaunchedSymbolic(Symbolic):
         if unsigned and relation not in ("eq", "ne") and min(a.range()[0], b.range()[0]) < 0:
             return None
         return _HOLDS[relation](*(a - b).range())
+
+
+def _under_mask(a: Polynomial, b: Polynomial) -> Polynomial | None:
+    """a & b where one of them is 0 or -1."""
+    for mask, other in ((a, b), (b, a)):
+        if mask.range() in ((-1, 0), (-1, -1)):
+            return -mask * other
+    return None
+
+
+def _signed_field(source: Polynomial, start: Polynomial, length: Polynomial) -> Polynomial | None:
+    """`length` bits of a non-negative number from `start` on, the highest one their sign."""
+    if not (start.is_constant and length.is_constant) or source.range()[0] < 0:
+        return None
+    at, bits = start.constant, length.constant
+    if at < 0 or not 0 < bits <= 32:
+        return None
+    field = as_field(source.table, source, at, bits)
+    if field is None:
+        return None
+    return field - floor_divide(field, 1 << (bits - 1)) * (1 << bits)
 
 
 __all__ = ["LaunchedSymbolic", "Setting"]

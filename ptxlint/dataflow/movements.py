@@ -514,6 +514,11 @@ class Movements:
         return self._stored_earlier(moved, load, passage)
 
     # Lanes ------------------------------------------------------------------------------------
+    @property
+    def has_hops(self) -> bool:
+        """False if `hops` has nothing for any value."""
+        return self._hops.has_some
+
     def hops(self, value: int) -> tuple[LaneHop, ...]:
         """How a register came from other lanes, if `shfl` brought it and combines nothing."""
         return self._hops.of(value)

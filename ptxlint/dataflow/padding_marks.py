@@ -37,7 +37,7 @@ from ptxlint.dataflow.ssa_values import INSERT, MERGE, Ssa
 from ptxlint.dataflow.tensor_instruction import is_tensor_product
 from ptxlint.dataflow.uniformity import Uniformity
 from ptxlint.facts import Budget
-from ptxlint.ir.instruction import Instr
+from ptxlint.ir.instruction import Instr, Shape
 from ptxlint.ir.operand import Operand, Vector
 from ptxlint.ir.types import BITS
 
@@ -49,8 +49,17 @@ _MOST_MARKS: Final = 96
 _WIDE: Final = frozenset({"b32", "u32", "s32"})
 _PACKED: Final = frozenset({"f16x2", "bf16x2", "f32x2"})
 _WHOLE_WIDTH: Final = 32
+_UNITED, _BY_HALF = 1, 2
+"""How plain operations on elements of one thread make marks: of both halves together, or apart."""
 _ENDS: Final = frozenset({"st", "stmatrix", "red", "bra", "call", "bar", "barrier"})
 IN_TENSORS: Final = "the layouts of tensor memory are not followed"
+_SPECIAL: Final = (
+    CONTRACTIONS
+    | _ENDS
+    | {"ld", "ldmatrix", "ldu", "atom", "red", "shfl", "redux"}
+    | {"mov", "cvt", "prmt", "and", "shl", "shr"}
+)
+"""What is more than an operation whose results have the marks of all operands."""
 _IN_MEMORY: Final = "the layout of a factor in shared memory is not known"
 _IN_PART: Final = "only a part of an axis is combined"
 _CROWDED: Final = "padding of too many places meets in one value"
@@ -170,6 +179,8 @@ class Marks:
         self._beyond: dict[tuple[int, int, int, tuple[int, int]], int] = {}
         self._sides: dict[object, list[tuple[int, int, LaneMap]]] = {}
         self._maps: dict[LaneMap, LaneMap] = {}
+        self._plain: dict[Shape, int] = {}
+        self._kept_marks: dict[tuple[int, int, int, tuple[int, ...]], int] = {}
         self._products: dict[object, dict[int, tuple[int, int, bool]]] = {}
         self._registers: dict[
             int, tuple[tuple[int, ...] | None, tuple[int, ...] | None, tuple[int, ...]]
@@ -481,10 +492,16 @@ class Marks:
     def _instr(self, instr: Instr) -> None:
         ssa = self._ssa
         defs = ssa.def_values[instr.index]
-        opcode = instr.opcode
         self._steps.left -= 1
         self._work.left -= 1
         shape = instr.shape
+        way = self._plain.get(shape)
+        if way is None:
+            way = self._plain[shape] = _plainness(shape)
+        if way and defs and instr.index not in self._reductions.members:
+            self._spread_plainly(instr, defs, way == _UNITED)
+            return
+        opcode = instr.opcode
         if shape.row.is_call or not shape.row.known or (opcode == "st" and shape.space == "param"):
             self._unknown(instr)
         if opcode == "tcgen05":
@@ -530,6 +547,25 @@ class Marks:
                         marks = self._combined(self._reductions.all[member], instr, value, marks)
                     self._written(value, marks)
         for value in defs:
+            if ssa.kind[value] in (MERGE, INSERT):
+                self._merged(value)
+
+    def _spread_plainly(self, instr: Instr, defs: tuple[int, ...], united: bool) -> None:
+        """Let the results of an operation have what its operands have: half by half, or all."""
+        ssa = self._ssa
+        known, resolve = self._of, ssa.resolve
+        low = high = 0
+        for value in ssa.use_values[instr.index]:
+            marks = known.get(resolve(value))
+            if marks is not None:
+                low |= marks[0]
+                high |= marks[1]
+        if united:
+            low = high = low | high
+        may_hop = self._movements.has_hops
+        for value in defs:
+            if (low or high) and not (may_hop and self._has_hopped(value)):
+                self._written(value, (low, high))
             if ssa.kind[value] in (MERGE, INSERT):
                 self._merged(value)
 
@@ -694,7 +730,7 @@ class Marks:
     def _has_hopped(self, value: int) -> bool:
         """Put the marks of elements of other lanes on a value that `shfl` and `selp` move them to;
         False if it is no such value."""
-        hops = self._movements.hops(value)
+        hops = self._movements.hops(value) if self._movements.has_hops else ()
         if not hops:
             return False
         if value not in self._followed_values:
@@ -779,17 +815,26 @@ class Marks:
             step = self._reductions.step_at(node)
             lanes |= 0 if step is None else step.lanes
         common = self._conditions_of_all(instr)
-        out = []
-        for half in marks:
-            kept = 0
-            for mark in self.each(half):
+        low = self._staying(marks[0], common, lanes, reduction.loops)
+        if marks[1] == marks[0]:
+            return low, low
+        return low, self._staying(marks[1], common, lanes, reduction.loops)
+
+    def _staying(self, bits: int, common: int, lanes: int, loops: tuple[int, ...]) -> int:
+        """The marks whose conditions are among the common ones and the same over what is
+        combined."""
+        key = bits, common, lanes, loops
+        known = self._kept_marks.get(key)
+        if known is None:
+            known = 0
+            for mark in self.each(bits):
                 condition = mark.condition
                 if not common >> condition.number & 1 or condition.bits & lanes:
                     continue
-                if not self._conditions.varies_in_any(condition, reduction.loops):
-                    kept |= 1 << self.number(*mark)
-            out.append(kept)
-        return out[0], out[1]
+                if not self._conditions.varies_in_any(condition, loops):
+                    known |= 1 << self.number(*mark)
+            self._kept_marks[key] = known
+        return known
 
     def _watch_leaves(self, reduction: Reduction) -> None:
         """Have the result of a reduction looked at again when the marks of a leaf change."""
@@ -1530,6 +1575,14 @@ class Marks:
                 found = self._conditions.estranged(moved).number
             self._after[key] = found
         return None if found < 0 else self._conditions.all[found]
+
+
+def _plainness(shape: Shape) -> int:
+    """What kind of plain operation instructions of a shape are, 0 for any other instruction."""
+    opcode = shape.opcode
+    if shape.row.is_call or not shape.row.known or opcode in _SPECIAL:
+        return 0
+    return _BY_HALF if opcode == "selp" or shape.type in _PACKED else _UNITED
 
 
 def _reads_shared(instr: Instr) -> bool:

@@ -109,10 +109,13 @@ class Products:
                 for mark in self._marks.each(nothing & ~done):
                     yield Judged(mark, True, _ZERO)
                 done |= nothing
-                kind = self._marks.factor_type(instr)
+                if not bits & ~nothing:
+                    continue
+                # What is said of an element says it of all products that are summed with this one.
+                chain = id(self._chains.of(instr))
+                which = own, side, id(element), lanes[0], chain, self._marks.factor_type(instr)
                 for mark in self._marks.each(bits & ~nothing):
-                    number = mark.condition.number
-                    key = own, id(element), number, mark.load, lanes[0], kind
+                    key = which, mark.condition.number, mark.load
                     judged = self._judged.get(key)
                     if judged is None:
                         judged = self._judge(instr, side, element, own, mark, lanes[0])

@@ -23,7 +23,6 @@ from ptxlint.dataflow.conditions import (
     excludes_beyond,
     negative_beyond,
 )
-from ptxlint.dataflow.exchanges import moved_lanes
 from ptxlint.dataflow.factor_lines import Line, Place, added, meet
 from ptxlint.dataflow.floats import BF16, BYTES, F16, F32, F64, FORMATS, AbstractFloat, Format
 from ptxlint.dataflow.fragments import Element, Fragments, elements_of
@@ -664,7 +663,7 @@ class Words:
         if instr.opcode != "shfl" or self._ssa.result[value]:
             return None
         source = self._reductions.read(instr, instr.operands[1])
-        return None if source is None else (source, moved_lanes(instr))
+        return None if source is None else (source, self._reductions.scanned(instr))
 
     # Joins ------------------------------------------------------------------------------------
     def _phi(self, phi: int, block: int) -> None:
@@ -711,9 +710,16 @@ class Words:
                 self._marks.before(operand, block) if is_back else None
                 for operand, is_back in zip(operands, back, strict=True)
             ]
+            is_fetched = all(
+                self._is_fetched(v) for v, is_back in zip(operands, back, strict=True) if is_back
+            )
             for condition in asked:
                 cells: list[Cell] = []
                 for operand, earlier in zip(operands, before, strict=True):
+                    # In the first round there may be no such padding.
+                    is_first = earlier is None and is_fetched
+                    if is_first and not self._conditions.may_hold_in(condition, block, 0):
+                        continue
                     found = None if earlier is None else earlier.get(condition.number)
                     if earlier is not None and not found:
                         cells.append(self._free_cell(operand))
@@ -724,6 +730,11 @@ class Words:
                         cells.append(self._free_cell(operand))
                 program.under.append(_Node(_JOIN, cells, condition))
         return program
+
+    def _is_fetched(self, value: int) -> bool:
+        """True for what is loaded as it is, so that no round makes anything of the one before."""
+        at = self._ssa.instr[self._reductions.node(Node(value)).value]
+        return at >= 0 and self._instrs[at].opcode in ("ld", "ldu", "ldmatrix")
 
     def _join(
         self, operands: list[int], block: int, condition: Condition | None, is_header: bool

@@ -955,7 +955,6 @@ class _Tree:
             self._place = place
             self._lanes, self._handed = place.lanes, place.handed
             self._absolute, self._mode = place.absolute, place.mode
-            self._beside = None
             children = None
             if len(self._seen) < _MAX_NODES:
                 children = self._children(node, place.is_root)
@@ -1002,7 +1001,10 @@ class _Tree:
     def _children(self, node: Node, is_root: bool) -> list[tuple[Node, bool]] | None:
         """The nodes that this one combines (and whether they are initial values); None: a leaf."""
         owner, value = self._owner, node.value
-        if owner.is_partial(node) and (not self._is_scan or owner.is_input(node)):
+        self._beside = None
+        if owner.is_partial(node) and (
+            owner.is_input(node) if self._is_scan else not self._is_sum_of_scans(node)
+        ):
             return None
         step = owner.step_at(node)
         if self._is_scan and not owner.is_partial(node) and self._is_whole(node):
@@ -1231,6 +1233,24 @@ class _Tree:
             if self._ssa.kind[phi] != PHI:
                 return False
         return len(readers - exchanges) <= unpacking
+
+    def _is_sum_of_scans(self, node: Node) -> bool:
+        """True for a sum of two results of scans, which is no step of either."""
+        owner = self._owner
+        made = owner.definition(node.value)
+        if made is None or operator_of(made) != self.operator or owner.step_at(node) is not None:
+            return False
+        if node.part != WHOLE or len(made.operands) != 3 or made.guard is not None:
+            return False
+        for operand in made.operands[1:]:
+            value = owner.read(made, operand)
+            below = None if value is None else owner.node(Node(value))
+            if below is None or not owner.is_partial(below):
+                return False
+            definition = owner.definition(below.value)
+            if definition is None or definition.opcode == "shfl":
+                return False
+        return True
 
     def _is_prefix(self, value: int) -> bool:
         """True for what one thread sums up of its own elements in a scan: nothing but the scan

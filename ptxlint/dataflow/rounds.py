@@ -6,7 +6,7 @@ is masked off; where it is read the round has come.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from math import inf
 
 from ptxlint.cfg.loops import Loop, LoopForest
@@ -18,10 +18,18 @@ from ptxlint.dataflow.ssa_values import Ssa
 class Rounds:
     """Answers about the loops of one function."""
 
-    def __init__(self, ssa: Ssa, loops: LoopForest, guards: Guards) -> None:
+    def __init__(
+        self,
+        ssa: Ssa,
+        loops: LoopForest,
+        guards: Guards,
+        enters: Callable[[Loop, Polynomial], bool] | None = None,
+    ) -> None:
         self._ssa = ssa
         self._loops = loops
         self._guards = guards
+        self._enters = enters or guards.at_entry
+        """Whether a number is not negative wherever a loop is entered."""
         self._coming: dict[int, list[Conjunct]] = {}
         self._below: dict[int, list[Conjunct]] = {}
         self._lasting: dict[int, list[Conjunct]] = {}
@@ -55,14 +63,14 @@ class Rounds:
             for own in self._continues(loop):
                 limit = self._limit(loop, own)
                 if limit is not None:
-                    if self._guards.at_entry(loop, limit[0]):
+                    if self._enters(loop, limit[0]):
                         found.append(Conjunct(limit[0] - limit[1]))
                     continue
                 before = shifted(own, loop.header, -1, None)
                 first = shifted(own, loop.header, -1, 0).polynomial
                 if before.polynomial is None or first is None:
                     continue
-                if self._is_still(loop, first) and self._guards.at_entry(loop, first):
+                if self._is_still(loop, first) and self._enters(loop, first):
                     found.append(before)
         return found
 

@@ -511,6 +511,7 @@ def pseudo_finding(
 
 def input_finding(fault: InputFault) -> Finding:
     """The finding for something that cannot be read."""
-    finding = pseudo_finding(INPUT, fault.message, Place(fault.path, 1, 1), "", fault.hint)
+    severity = "note" if fault.is_note else ""
+    finding = pseudo_finding(INPUT, fault.message, Place(fault.path, 1, 1), severity, fault.hint)
     key = Fingerprints().next(INPUT.id, fault.path, fault.message)
     return finding._replace(fingerprint=key)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import isfinite
 from typing import Any
 
 from ptxlint.facts import Facts
 from ptxlint.ir.function import Function
-from ptxlint.launch.binding import BindingError, Bound, BoundLaunches, bind
+from ptxlint.launch.binding import BindingError, Bound, bind
+from ptxlint.launch.bound import BoundLaunches
 from ptxlint.launches import Argument, Constant, Descriptor, Launch, Scalar, Tensor
 from ptxlint.wording import counted
 
@@ -71,6 +73,8 @@ class FileLaunches:
             except BindingError as error:
                 faults.setdefault(error.reason, []).append(str(error))
         facts.launches = tuple(item.launch for item in bound)
+        if bound:
+            facts.words.learn(bound[0].names)
         facts.know(BoundLaunches, tuple(bound))
         self.covered[function.name] = len(bound)
         return [
@@ -97,7 +101,9 @@ def launch_to_dict(bound: Bound) -> dict[str, Any]:
 
 def _argument(argument: Argument) -> int | float | str:
     if isinstance(argument, Scalar | Constant):
-        return argument.value
+        value = argument.value
+        # JSON has no other numbers.
+        return value if not isinstance(value, float) or isfinite(value) else str(value)
     if isinstance(argument, Tensor):
         return _tensor(argument)
     if isinstance(argument, Descriptor):

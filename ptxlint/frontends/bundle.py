@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Final
+from typing import Any, Final
 
 from ptxlint.frontends.discovery import Found, Input, InputFault
 from ptxlint.frontends.launch_file import LaunchFileError, load_json, located, read_text
@@ -15,6 +15,9 @@ MANIFEST: Final = "manifest.json"
 VERSION: Final = 1
 _ADVICE: Final = "capture it again, or check its .ptx files one by one, which uses no launches"
 _TOOL: Final = re.compile(rb'"tool"\s*:\s*"ptxlint')
+_SHOWN: Final = 3
+_ENDS: Final = {"exited": "ended early", "timeout": "ran out of time"}
+"""How a run ended, in words; the others are words."""
 _FILES: Final = ("cubin", "ttir", "metadata")
 """Files of a kernel besides its PTX. They may have been deleted, but must not lie elsewhere."""
 
@@ -50,9 +53,7 @@ def read_bundle(directory: str) -> list[Found]:
 
 def _kernels(root: Node, directory: str) -> list[Found]:
     members = root.mapping("a bundle's manifest")
-    version = needed(root, members, "version", f"this ptxlint reads {VERSION}")
-    if version.data != VERSION:
-        raise version.fault(f"version {version.data!r} is not known, this ptxlint reads {VERSION}")
+    needed(root, members, "version", f"this ptxlint reads {VERSION}").version(VERSION)
     kernels = needed(root, members, "kernels", "what was captured").items("kernels")
     found: dict[str, Input] = {}
     faults: list[Found] = []
@@ -70,11 +71,38 @@ def _kernels(root: Node, directory: str) -> list[Found]:
             found[path] = found[path]._replace(launches=(*found[path].launches, *launches))
         else:
             found[path] = Input(path, launches=launches)
+    left_out = _left_out(members)
     if not found and not faults:
-        faults.append(
-            InputFault(directory, "no kernel was captured in this bundle", _problems(members))
-        )
+        message = "no kernel was captured in this bundle"
+        hint = f"the capture says: {left_out[0]}" if left_out else _ADVICE
+        faults.append(InputFault(directory, message, hint))
+    elif left_out:
+        shown = "; ".join(left_out[:_SHOWN])
+        more = f"; and {len(left_out) - _SHOWN} more" if len(left_out) > _SHOWN else ""
+        path = os.path.join(directory, MANIFEST)
+        message = f"the capture left something out: {shown}{more}"
+        faults.append(InputFault(path, message, "what is not in the bundle is not checked", True))
     return [*found.values(), *faults]
+
+
+def _left_out(members: dict[str, Node]) -> list[str]:
+    """What the capture did not get: runs that did not end well, and its problems."""
+    runs = [
+        f"the run for {run.get('arch')} {_ENDS.get(run['status'], run['status'])}: "
+        f"{run.get('message')}"
+        for run in _entries(members, "runs")
+        if run.get("status") not in (None, "complete")
+    ]
+    problems = [
+        f"{problem.get('what')} ({problem.get('arch')}): {problem.get('reason')}"
+        for problem in _entries(members, "problems")
+    ]
+    return runs + problems
+
+
+def _entries(members: dict[str, Node], key: str) -> list[dict[str, Any]]:
+    items = members[key].items(key) if key in members else []
+    return [{k: node.data for k, node in item.mapping("an entry").items()} for item in items]
 
 
 def _file(node: Node, directory: str) -> str:
@@ -112,13 +140,3 @@ def _compare(arguments: Node, types: dict[str, Node]) -> None:
         if name not in wanted:
             raise arguments.fault(f"`{name}` is not in the kernel's signature")
     raise arguments.fault("the arguments are in another order than the signature")
-
-
-def _problems(members: dict[str, Node]) -> str:
-    """What the capture says went wrong first."""
-    for key, what in (("problems", "reason"), ("runs", "message")):
-        for node in members[key].items(key) if key in members else ():
-            said = node.mapping("an entry").get(what)
-            if said is not None and said.data:
-                return f"the capture says: {said.data}"
-    return "see `problems` and `runs` in its manifest"

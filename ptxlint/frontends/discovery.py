@@ -41,11 +41,13 @@ class Input(NamedTuple):
 
 
 class InputFault(NamedTuple):
-    """Something asked for that cannot be read: where, what is wrong, what to do."""
+    """Something asked for that cannot be read: where, what is wrong, what to do. A note says that
+    it was never there."""
 
     path: str
     message: str
     hint: str = ""
+    is_note: bool = False
 
 
 Found: TypeAlias = Input | InputFault

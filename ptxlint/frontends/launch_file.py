@@ -33,10 +33,8 @@ def parse_launches(text: str, path: str) -> tuple[Launch, ...]:
     try:
         root = Node(data)
         members = root.mapping("a launch file", frozenset(("version", "launches", "$schema")))
-        if "version" in members and members["version"].data != VERSION:
-            raise members["version"].fault(
-                f"version {members['version'].data!r} is not known, this ptxlint reads {VERSION}"
-            )
+        if "version" in members:
+            members["version"].version(VERSION)
         nodes = needed(root, members, "launches", f"a list, as in {_EXAMPLE}").items("launches")
         if not nodes:
             raise members["launches"].fault("there is no launch in it")
@@ -68,7 +66,7 @@ def read_text(path: str) -> str:
 def load_json(text: str, path: str) -> Any:
     """The data of a JSON text in which no key stands twice. Raises `LaunchFileError`."""
     try:
-        return json.loads(text, object_pairs_hook=_once)
+        return json.loads(text, object_pairs_hook=_once, parse_constant=_no_number)
     except json.JSONDecodeError as error:
         raise LaunchFileError(
             f"{path}:{error.lineno}:{error.colno}: no valid JSON: {error.msg}"
@@ -86,6 +84,11 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         twice = next(key for key in keys if keys.count(key) > 1)
         raise ValueError(f"the key `{twice}` stands twice in one object")
     return out
+
+
+def _no_number(word: str) -> Any:
+    text = {"Infinity": "inf", "-Infinity": "-inf"}.get(word, "nan")
+    raise ValueError(f'{word} is no number of JSON; write "{text}" as the value of a scalar')
 
 
 def located(error: LayoutError, text: str, path: str) -> str:

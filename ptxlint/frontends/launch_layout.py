@@ -113,6 +113,13 @@ class Node:
             raise self.fault(f"{data} is out of range, expected {bound}")
         return data
 
+    def version(self, known: int) -> None:
+        """A number that must be the known one."""
+        if isinstance(self.data, bool) or self.data != known:
+            raise self.fault(
+                f"version {_shown(self.data)} is not known, this ptxlint reads {known}"
+            )
+
     def integers(self, low: int) -> tuple[int, ...]:
         """A list of whole numbers."""
         return tuple(item.integer(low) for item in self.items("whole numbers"))
@@ -300,6 +307,7 @@ class _Arguments:
         if isinstance(node.data, str):
             return self._short(node)
         members = node.mapping("a tensor", _KEYS["tensor"])
+        given(members, "kind", lambda n: n.text(("tensor",)), "")
         dtype = needed(node, members, "dtype", 'as "float32"').text(DTYPE_BYTES)
         shape = needed(node, members, "shape", "extents in elements, as [100, 1000]").integers(0)
         strides = given(members, "strides", lambda n: n.integers(-_LARGEST), contiguous(shape))
@@ -313,7 +321,7 @@ class _Arguments:
             raise members["alignment"].fault(f"{alignment} is no power of two")
         fresh = given(members, "fresh", lambda n: n.text(_FRESH), "")
         storage = self._storage(members.get("storage"))
-        values = given(members, "values", _range, None)
+        values = given(members, "values", lambda n: n.data and _range(n), None)
         tensor = Tensor(dtype, shape, strides, storage, 0, offset, alignment, fresh, values)
         self._size(node, members, tensor)
         return tensor
@@ -389,6 +397,7 @@ def _plain(kind: str, node: Node, members: dict[str, Node]) -> Argument:
 
 def _passed(node: Node) -> Scalar:
     members = node.mapping("a scalar", _KEYS["scalar"])
+    given(members, "kind", lambda n: n.text(("scalar",)), "")
     kind = needed(node, members, "type", 'as "i64"').text(SCALAR_BYTES)
     return _number(needed(node, members, "value", "what it is"), kind)
 

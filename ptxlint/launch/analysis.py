@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 from ptxlint.cfg.dominance import DominatorsAnalysis
 from ptxlint.cfg.loops import LoopsAnalysis
@@ -12,9 +12,13 @@ from ptxlint.dataflow.guards import GuardsAnalysis
 from ptxlint.dataflow.ssa import SsaAnalysis
 from ptxlint.dataflow.symbolic import SymbolicAnalysis
 from ptxlint.facts import Analysis, Facts
-from ptxlint.launch.binding import Bound, BoundLaunches
-from ptxlint.launch.under import Judged, UnderLaunch
-from ptxlint.launch.witness import Witness, Witnesses
+from ptxlint.launch.bound import BoundLaunches
+
+if TYPE_CHECKING:
+    # What looks at launches is loaded when there is one.
+    from ptxlint.launch.binding import Bound
+    from ptxlint.launch.under import Judged, UnderLaunch
+    from ptxlint.launch.witness import Witness, Witnesses
 
 _ALIKE: Final = 3
 """So many of the accesses that are open for the same reason are run."""
@@ -36,6 +40,8 @@ class LaunchOutcomes:
     """All global accesses of a kernel under one launch, in program order."""
 
     def __init__(self, under: UnderLaunch) -> None:
+        from ptxlint.launch.witness import Witnesses
+
         self.under = under
         self.bound: Bound = under.bound
         self.outcomes: list[Outcome] = []
@@ -52,9 +58,38 @@ class LaunchOutcomes:
             if witness is not None:
                 found[number] = witness
                 shown.add(_group_of(judged, witness))
-        for number, judged in enumerate(under.judged):
+        settled = self._settled(witnesses, shown, found)
+        for number, judged in enumerate(settled):
             is_shown = bool(judged.reason) and not shown.isdisjoint(_groups(judged))
             self.outcomes.append(Outcome(judged, found.get(number), is_shown))
+
+    def _settled(
+        self, witnesses: Witnesses, shown: set[object], found: dict[int, Witness]
+    ) -> list[Judged]:
+        """All accesses, once the threads of CTAs that matter were run for those that are left."""
+        judged = list(self.under.judged)
+        left = [
+            number
+            for number, one in enumerate(judged)
+            if one.reason and shown.isdisjoint(_groups(one)) and not _is_from_memory(one)
+        ]
+        if left:
+            # Arrays are needed for what is left alone.
+            from ptxlint.launch.exact import settle
+
+            ctas = [cta for number in left[:_ALIKE] for cta in witnesses.ctas(judged[number])]
+            results = settle(self.under, [judged[number] for number in left], ctas)
+            for number, (one, witness) in zip(left, results, strict=True):
+                judged[number] = one
+                if witness is not None:
+                    found[number] = witness
+                    shown.add(_group_of(one, witness))
+        return judged
+
+
+def _is_from_memory(judged: Judged) -> bool:
+    """True if no run tells where an access goes: its address is made of a loaded number."""
+    return any(atom.kind == "load" for atom in judged.access.offset.all_atoms())
 
 
 def _groups(judged: Judged) -> list[object]:
@@ -81,6 +116,10 @@ class Launches:
 
     def __iter__(self) -> Iterator[LaunchOutcomes]:
         bounds = self._facts.get(BoundLaunches)
+        if not bounds:
+            return
+        from ptxlint.launch.under import UnderLaunch
+
         for number, bound in enumerate(bounds):
             if number == len(self._found):
                 self._found.append(LaunchOutcomes(UnderLaunch(self._facts, bound)))

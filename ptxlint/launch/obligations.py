@@ -24,8 +24,16 @@ class Wraps:
     """The obligations of one function under a launch that bounds alone do not meet."""
 
     def __init__(
-        self, ssa: Ssa, loops: LoopForest, symbolic: Symbolic, guards: Guards, box: BoxOf
+        self,
+        ssa: Ssa,
+        loops: LoopForest,
+        symbolic: Symbolic,
+        guards: Guards,
+        box: BoxOf,
+        branches: Callable[[int], list[int]],
     ) -> None:
+        self._branches = branches
+        """The predicates that decide whether control comes to a block, and how often."""
         self._ssa = ssa
         self._loops = loops
         self._symbolic = symbolic
@@ -158,17 +166,12 @@ class Wraps:
         return carried
 
     def _latch(self, block: int) -> tuple[int, ...]:
-        """The predicates that decide how often a loop comes round."""
+        """The predicates that decide whether and how often a loop comes round; none for a block
+        that heads no loop."""
         found = self._latches.get(block)
         if found is None:
             loop = self._loops.with_header(block)
-            values = []
-            for latch in loop.latches if loop is not None else ():
-                branch = self._ssa.cfg.terminator(latch)
-                predicate = None if branch is None else self._ssa.guard_value(branch)
-                if predicate is not None:
-                    values.append(predicate)
-            found = self._latches[block] = tuple(values)
+            found = self._latches[block] = () if loop is None else tuple(self._branches(block))
         return found
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ptxlint.launch.analysis import LaunchOutcomes, Outcome
+if TYPE_CHECKING:
+    from ptxlint.launch.analysis import LaunchOutcomes, Outcome
+    from ptxlint.launches import Tensor
 
 OVERFLOW = "overflow"
 ABOVE = "above"
@@ -36,6 +38,17 @@ def answers(found: LaunchOutcomes, kind: str) -> Iterator[Answer]:
                 first = next((o for o in members if o.witness is not None), members[0])
                 never = sum(bool(o.judged.never) for o in members)
                 yield Answer(status, first, len(members), never)
+
+
+def settled(found: LaunchOutcomes, instrs: Collection[int]) -> str:
+    """The word on all accesses of some instructions, given by their index: refuted if one of them
+    goes wrong, proved if all stay inside."""
+    outcomes = [o for o in found.outcomes if o.judged.access.instr.index in instrs]
+    if any(o.witness is not None or o.shown for o in outcomes):
+        return "refuted"
+    if all(o.judged.never or o.judged.is_inside for o in outcomes):
+        return "proved"
+    return "open"
 
 
 def _status(outcome: Outcome, kind: str) -> str:
@@ -70,17 +83,69 @@ def _alike(outcome: Outcome, status: str) -> object:
     return access.base, access.kind, wraps, judged.reason
 
 
-def place(outcome: Outcome) -> dict[str, Any] | None:
-    """The witness as plain data."""
-    witness = outcome.witness
+def place(found: LaunchOutcomes, outcome: Outcome) -> dict[str, Any] | None:
+    """The witness as plain data, with the numbers that the launch passes."""
+    witness, bound = outcome.witness, found.bound
     if witness is None:
         return None
+    element = _element(outcome)
     return {
         "ctaid": list(witness.thread.ctaid),
         "tid": list(witness.thread.tid),
         "offset": witness.offset,
+        "element": None if element is None else list(element),
         "value": witness.value if witness.wrap is not None else None,
+        "values": {
+            bound.names.get(name, name): number
+            for (name, offset), number in bound.values.items()
+            if not offset and (name, offset) not in bound.floats
+        },
     }
+
+
+def element_at(tensor: Tensor, offset: int) -> tuple[int, ...] | None:
+    """The index of the element that so many bytes from the first one belong to.
+
+    An element beyond the end has an index beyond the extent of the axis with the largest stride;
+    None where the strides do not tell elements apart.
+    """
+    from ptxlint.launches import DTYPE_BYTES
+
+    size = DTYPE_BYTES.get(tensor.dtype, 0)
+    if not size or not tensor.shape:
+        return None
+    left = offset // size
+    index = [0] * len(tensor.shape)
+    axes = [at for at, extent in enumerate(tensor.shape) if extent != 1]
+    # A tensor of one element has one axis left to count beyond it.
+    axes = axes or [0]
+    for at in sorted(axes, key=lambda at: -tensor.strides[at]):
+        if tensor.strides[at] <= 0:
+            return None
+        index[at], left = divmod(left, tensor.strides[at])
+    outermost = max(axes, key=lambda at: tensor.strides[at])
+    is_told = not left and all(0 <= index[at] < tensor.shape[at] for at in axes if at != outermost)
+    return tuple(index) if is_told else None
+
+
+def _element(outcome: Outcome) -> tuple[int, ...] | None:
+    """The first element outside that a witness accesses, or the first one that it does."""
+    witness, region = outcome.witness, outcome.judged.region
+    if witness is None or region is None:
+        return None
+    offset = witness.offset
+    if witness.kind == ABOVE:
+        offset = max(offset, region.high)
+    return element_at(region.tensor, offset)
+
+
+def element_of(outcome: Outcome) -> str:
+    """The element that a witness comes to, in words: ` at element [3, 128] of [3, 100]`."""
+    element, region = _element(outcome), outcome.judged.region
+    if element is None or region is None:
+        return ""
+    index, shape = (", ".join(map(str, numbers)) for numbers in (element, region.tensor.shape))
+    return f" at element [{index}] of [{shape}]"
 
 
 def touched(outcome: Outcome) -> str:
@@ -100,6 +165,6 @@ def thread_of(outcome: Outcome) -> str:
 
 
 __all__ = [
-    "ABOVE", "BELOW", "MISALIGNED", "OVERFLOW", "Answer", "answers", "place", "thread_of",
-    "touched",
+    "ABOVE", "BELOW", "MISALIGNED", "OVERFLOW", "Answer", "answers", "element_at", "element_of",
+    "place", "thread_of", "touched",
 ]  # fmt: skip

@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
-from ptxlint.cfg.loops import LoopForest, LoopsAnalysis
+from ptxlint.cfg.loops import Loop, LoopForest, LoopsAnalysis
 from ptxlint.dataflow.access import Access, AccessAnalysis, Accesses
 from ptxlint.dataflow.bitwise import low_zeros, trailing_zeros
-from ptxlint.dataflow.extremes import Box
-from ptxlint.dataflow.guards import ALWAYS, Conjunction, Guards, GuardsAnalysis
+from ptxlint.dataflow.extremes import Box, nested_quotients
+from ptxlint.dataflow.guards import ALWAYS, Conjunct, Conjunction, Guards, GuardsAnalysis, both
 from ptxlint.dataflow.launched import LaunchedSymbolic, Setting
 from ptxlint.dataflow.polynomial import Polynomial
 from ptxlint.dataflow.rounds import Rounds
@@ -74,7 +74,7 @@ class UnderLaunch:
         assert isinstance(symbolic, LaunchedSymbolic)
         self.symbolic: LaunchedSymbolic = symbolic
         self.guards: Guards = self.facts.get(GuardsAnalysis)
-        self._rounds = Rounds(self.ssa, self.loops, self.guards)
+        self._rounds = Rounds(self.ssa, self.loops, self.guards, self._enters)
         self._threads = self.symbolic.threads()
         steps = _START + _PER_INSTRUCTION * len(facts.function.instrs)
         self._budget = Budget(max(1, int(steps * facts.effort)))
@@ -83,8 +83,8 @@ class UnderLaunch:
         self._most: dict[tuple[Polynomial, Conjunction], int] = {}
         self._failed: dict[tuple[Polynomial, Conjunction], int] = {}
         self._is_started = min(bound.grid) > 0
-        accesses: Accesses = self.facts.get(AccessAnalysis)
-        self._wraps = Wraps(self.ssa, self.loops, symbolic, self.guards, self.box)
+        accesses = self._accesses = self.facts.get(AccessAnalysis)
+        self._wraps = Wraps(self.ssa, self.loops, symbolic, self.guards, self.box, self._branches)
         dead = {a.instr.index for a in facts.get(AccessAnalysis).in_global if a.guard is None}
         located = {access.instr.index for access in accesses.in_global}
         self.unlocated: list[Instr] = [i for i in accesses.unknown if i.index not in located]
@@ -108,15 +108,27 @@ class UnderLaunch:
         key = guard, tuple(sorted(loops))
         found = self._boxes.get(key)
         if found is None:
-            facts = [c.polynomial for c in sorted(guard, key=repr) if c.polynomial is not None]
+            facts = [poly for c in sorted(guard, key=repr) for poly in _not_negative(c)]
             for header in key[1]:
                 loop = self.loops.with_header(header)
                 if loop is not None:
                     lasting = (c.polynomial for c in self._rounds.lasting(loop))
                     facts += [poly for poly in lasting if poly is not None]
             facts += self._threads
+            facts += [plain for fact in facts if (plain := nested_quotients(fact)) != fact]
             found = self._boxes[key] = Box(self.symbolic.table, facts, self._where, self._budget)
         return found
+
+    def _enters(self, loop: Loop, poly: Polynomial) -> bool:
+        """True if a number is not negative wherever a loop is entered."""
+        guards = self.guards
+        for block in self.ssa.cfg.blocks[loop.header].preds:
+            if block in loop.latches:
+                continue
+            known = both(guards.of_block(block), guards.of_edge(block, loop.header))
+            if known is not None and not self.box(known, (poly,)).is_at_least(poly, 0):
+                return False
+        return True
 
     def _where(self, predicate: int, holds: bool) -> list[Polynomial] | None:
         """What is not negative where a predicate holds; None if it never does."""
@@ -137,6 +149,8 @@ class UnderLaunch:
         if key in self._failed and self._failed[key] >= limit:
             return False
         holds = self.box(guard, (form,)).is_at_most(form, limit)
+        if not holds and (plain := nested_quotients(form)) != form:
+            holds = self.box(guard, (form,)).is_at_most(plain, limit)
         known = self._most if holds else self._failed
         known[key] = limit
         return holds
@@ -256,16 +270,53 @@ class UnderLaunch:
         return found
 
     # Words ------------------------------------------------------------------------------------
+    def _made_of(self, poly: Polynomial) -> str:
+        """What about a polynomial makes a proof hard, in words."""
+        atoms = poly.all_atoms()
+        loads = [atom.data[0] for atom in atoms if atom.kind == "load"]
+        if loads:
+            return f"made of a number that is loaded from {self._loaded_from(loads[0])}"
+        kinds = {atom.kind for atom in atoms}
+        if "opaque" in kinds:
+            return "made of a number that is not followed"
+        if "index" in kinds:
+            return "made of the round of a loop"
+        return "made of thread and program numbers"
+
+    def _loaded_from(self, value: int) -> str:
+        """Where a number was loaded from: the name of a tensor, if it is known."""
+        index = self.ssa.instr[value]
+        for access in self._accesses.in_global:
+            if access.instr.index == index and access.base in self.bound.regions:
+                return self.bound.regions[access.base].name
+        return "memory"
+
     def _about_wrap(self, wrap: Wrap) -> str:
-        kind = f"{'signed' if wrap.signed else 'unsigned'} {wrap.bits}-bit word"
-        made_of = _made_of(wrap.polynomial)
-        return f"a number {made_of} may not fit a {kind}"
+        kind = f"{'a signed' if wrap.signed else 'an unsigned'} {wrap.bits}-bit word"
+        made_of = self._made_of(wrap.polynomial)
+        return f"an index {made_of} may not fit {kind}"
 
     def _about_bounds(self, offset: Polynomial, region: Region, below: bool) -> str:
-        side = "end before the end" if below else "start behind the start"
-        return (
-            f"that it does {side} of {region.name} is not proved: the offset is {_made_of(offset)}"
-        )
+        side = "end beyond" if below else "start before"
+        return f"it may {side} {region.name}: the offset is {self._made_of(offset)}"
+
+
+def _not_negative(conjunct: Conjunct) -> list[Polynomial]:
+    """What a conjunct says is not negative.
+
+    A word that is below a number, both taken for unsigned, is itself no negative number if that is
+    none.
+    """
+    if conjunct.polynomial is not None:
+        return [conjunct.polynomial]
+    if conjunct.key[0] != "unsigned":
+        return []
+    _, relation, a, b = conjunct.key
+    if relation in ("gt", "ge"):
+        a, b = b, a
+    if b.range()[0] < 0:
+        return []
+    return [a, b - a - 1 if relation in ("lt", "gt") else b - a]
 
 
 def _around(loops: LoopForest, block: int) -> list[Any]:
@@ -276,18 +327,6 @@ def _around(loops: LoopForest, block: int) -> list[Any]:
         out.append(loop)
         loop = loop.parent
     return out
-
-
-def _made_of(poly: Polynomial) -> str:
-    """What about a polynomial makes a proof hard, in words."""
-    kinds = {atom.kind for atom in poly.all_atoms()}
-    if "load" in kinds:
-        return "made of a number from memory"
-    if "opaque" in kinds:
-        return "made of a number that is not followed"
-    if "index" in kinds:
-        return "made of the round of a loop"
-    return "made of thread and program numbers"
 
 
 def _setting(facts: Facts, bound: Bound) -> Setting:

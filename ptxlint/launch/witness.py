@@ -34,13 +34,15 @@ _TWO_PARTS: Final[dict[str, Callable[[int, int], int]]] = {
 
 class Witness(NamedTuple):
     """A thread that shows it. `kind` is `overflow`, `above`, `below` or `misaligned`; `offset` is
-    in bytes from the pointer; `value` is the number that does not fit, for an overflow."""
+    in bytes from the pointer; `value` is the number that does not fit, for an overflow, and `since`
+    the axis and the first number of a CTA along it from which on it does not, if that is so."""
 
     kind: str
     thread: Thread
     offset: int
     value: int = 0
     wrap: Wrap | None = None
+    since: tuple[str, int] | None = None
 
 
 class Witnesses:
@@ -71,6 +73,10 @@ class Witnesses:
                     return found
         return None
 
+    def ctas(self, judged: Judged) -> list[tuple[int, int, int]]:
+        """The CTAs in which a number is as large or small as the guards let it be."""
+        return [thread.ctaid for thread in self._threads(judged)]
+
     def _shown(self, judged: Judged, region: Region, thread: Thread, met: Met) -> Witness | None:
         access = judged.access
         width = access.width if met.size < 0 else met.size
@@ -80,17 +86,38 @@ class Witnesses:
         meant = point.value(access.offset)
         if meant is not None and not access.base:
             meant -= region.address
+        if meant is not None:
+            meant = (meant + _WORD // 2) % _WORD - _WORD // 2
         if is_outside or (meant is not None and meant != offset):
             for wrap in judged.wraps:
                 value = point.value(wrap.polynomial)
                 low, high = word(wrap)
                 if value is not None and not low <= value <= high:
-                    return Witness("overflow", thread, offset, value, wrap)
+                    since = self._since(judged, wrap, upwards=value > high)
+                    return Witness("overflow", thread, offset, value, wrap, since)
         if is_outside and (meant is None or meant == offset):
             return Witness("below" if offset < region.low else "above", thread, offset)
         if not judged.aligned and met.address % access.width:
             return Witness("misaligned", thread, offset)
         return None
+
+    def _since(self, judged: Judged, wrap: Wrap, *, upwards: bool) -> tuple[str, int] | None:
+        """The axis of the grid along which a number grows most, and where it grows too large."""
+        goal = wrap.polynomial if upwards else -wrap.polynomial
+        limit = word(wrap)[1] if upwards else -word(wrap)[0]
+        grown = [a for a in goal.atoms() if a.kind == "ctaid" and goal.coefficient(a) > 0]
+        if not grown:
+            return None
+        atom = max(grown, key=lambda a: (goal.coefficient(a) * a.high, -a.number))
+        box = self._under.box(judged.access.guard or frozenset(), (goal,))
+        low, high = 0, atom.high
+        while low < high:
+            middle = (low + high) // 2
+            if box.fixed(atom.number, middle).range(goal)[1] > limit:
+                high = middle
+            else:
+                low = middle + 1
+        return str(atom.data[0]), low
 
     # Where to look ----------------------------------------------------------------------------
     def _threads(self, judged: Judged) -> Iterator[Thread]:

@@ -143,6 +143,16 @@ BY_CTA = "setp.lt.s32 %p1, %r2, %r3;\nmov.pred %p2, %p1;"
 BY_WARP = "setp.lt.s32 %p1, %r4, %r3;\nmov.pred %p2, %p1;"
 SAME, OTHER = "%r10, %r11, %r12, %r13", "%r31, %r31, %r31, %r31"
 
+ELSEWHERE = "".join(
+    line.replace("%r20, %r21, %r22, %r23", "%r40, %r41, %r42, %r43")
+    for line in (
+        AGAIN.replace("{%r20, %r21, %r22, %r23};", "{%r30, %r30, %r30, %r30};").replace("A", SAME),
+        AGAIN.replace("A", OTHER),
+        "st.global.v4.b32 [%d2+16], {%r20, %r21, %r22, %r23};",
+    )
+)
+"""A second sum, which the same factor goes into first."""
+
 
 @pytest.mark.parametrize(
     ("masks", "fill", "start", "more", "is_proved"),
@@ -158,6 +168,8 @@ SAME, OTHER = "%r10, %r11, %r12, %r13", "%r31, %r31, %r31, %r31"
         (BY_WARP, "0x3C003C00", "0", AGAIN.replace("A", SAME), True),
         (BY_WARP, "0x3C003C00", "0", DATA_BEYOND + AGAIN.replace("A", OTHER), False),
         (BY_WARP, "0x3C003C00", "0f3F800000", "", False),
+        # What holds in one sum says nothing of another one with the same factor.
+        (BY_CTA, "0x3C003C00", "0", DATA_BEYOND + ELSEWHERE, False),
     ],
 )  # fmt: skip
 def test_blocks_that_no_lane_of_a_product_tells_apart(

@@ -19,7 +19,7 @@ from ptxlint.facts import Facts
 from ptxlint.frontends.discovery import Input
 from ptxlint.frontends.launch_file import parse_launches
 from ptxlint.ir.function import Function
-from ptxlint.launch.binding import BoundLaunches
+from ptxlint.launch.bound import BoundLaunches
 from ptxlint.reporters import render
 from ptxlint.rulekit import Hit, Rule, Sample, Verdict
 from ptxlint.source import SourceText
@@ -130,6 +130,16 @@ def test_the_same_under_several_launches_is_one_finding() -> None:
     assert "3 is odd (1 launch)" in text
 
 
+def test_a_launch_names_parameters_that_nothing_else_names() -> None:
+    (given,) = launches(("a", 2))
+    named = dict(zip(("x", "count"), given.arguments.values(), strict=True))
+    report = check(module("a"), own=(given._replace(arguments=named),))
+    (finding,) = report.findings
+    assert finding.witness is not None
+    assert finding.witness["values"] == {"count": 2}
+    assert finding.fingerprint == check(module("a"), own=(given,)).findings[0].fingerprint
+
+
 def test_fingerprints_do_not_depend_on_launches() -> None:
     one = check(module("a"), launches(("a", 2))).findings[0]
     other = check(module("a"), launches(("a", 3), ("a", 8), ("a", 4), grid=9)).findings[0]
@@ -195,6 +205,17 @@ def test_the_other_formats_tell_of_the_launch() -> None:
     assert "Launch: l.json:3: grid (3, 1, 1)" in result["message"]["text"]
     assert "%0Alaunch: l.json%3A3" not in render(report, "github")
     assert "%0Alaunch: l.json:3: grid (3, 1, 1)" in render(report, "github")
+
+
+def test_infinite_arguments_are_valid_json() -> None:
+    value = {"kind": "scalar", "type": "fp32", "value": "-inf"}
+    text = module("a").replace(".param .u32 a_param_1", ".param .f32 a_param_1")
+    text = text.replace("ld.param.u32 %r1, [a_param_1];", "")
+    given = launches(("a", 2), grid=[1, 1, 70000], arguments=["float32[4]", value])
+    report = run([Input("k.ptx", text)], Options(select=("BND304",), launches=given))
+    rendered = render(report, "json")
+    json.loads(rendered, parse_constant=pytest.fail)
+    assert '"a_param_1": "-inf"' in rendered
 
 
 def test_launches_in_other_processes(tmp_path: Path) -> None:

@@ -184,7 +184,22 @@ def test_a_bundle_in_which_nothing_was_captured_says_why(write: Write) -> None:
     problem = {"arch": "sm_90", "what": "k", "reason": "it needs a real result", "count": 1}
     (fault,) = found(write(manifest={"kernels": [], "problems": [problem]}))
     assert isinstance(fault, InputFault)
-    assert fault.hint == "the capture says: it needs a real result"
+    assert fault.hint == "the capture says: k (sm_90): it needs a real result"
+
+
+def test_what_the_capture_left_out_is_a_note(write: Write) -> None:
+    problem = {"arch": "sm_90", "what": "k", "reason": "it needs a real result", "count": 1}
+    failed = {"arch": "sm_80", "status": "timeout", "message": "stopped after 10 s"}
+    done = {"arch": "sm_90", "status": "complete", "message": ""}
+    path = write(manifest={"problems": [problem] * 3, "runs": [failed, done]})
+    report = ptxlint.check(path)
+    (finding,) = report.findings
+    assert (finding.severity, report.exit_code) == ("note", 0)
+    assert finding.message == (
+        "the capture left something out: the run for sm_80 ran out of time: stopped after 10 s; "
+        "k (sm_90): it needs a real result; k (sm_90): it needs a real result; and 1 more"
+    )
+    assert report.summary.launches == 1
 
 
 def test_arguments_that_are_not_the_kernels_are_told(write: Write) -> None:

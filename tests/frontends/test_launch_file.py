@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -184,6 +185,7 @@ def test_a_fault_of_an_argument_is_told(value: Any, says: str) -> None:
         ("", "l.json:1:1: no valid JSON: Expecting value"),
         ('{"launches": [}', "l.json:1:15: no valid JSON: "),
         ('{"a": 1, "a": 2}', "l.json: no valid JSON: the key `a` stands twice"),
+        ('{"a": NaN}', 'l.json: no valid JSON: NaN is no number of JSON; write "nan" as the'),
         ("[" * 100_000, "l.json: the JSON is nested too deeply"),
         ("[]", "l.json: expected a launch file, an object, found []"),
         ("{}", "l.json: `launches` is missing: a list, as in {"),
@@ -260,9 +262,93 @@ def test_the_example_in_the_docs_is_valid() -> None:
     page = (ROOT / "docs/launch-files.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
     VALIDATOR.validate(json.loads(example))
+    file = (ROOT / "docs/softmax-launch.json").read_text(encoding="utf-8")
+    assert example == file
+    assert f"```json\n{file}```" in (ROOT / "README.md").read_text(encoding="utf-8")
     (launch,) = parse_launches(example, "launches.json")
     assert launch.grid == (1823, 1, 1)
     broken = example.replace('"float32[1823, 781]"', '"flaot32[1823, 781]"')
     with pytest.raises(LaunchFileError) as caught:
         parse_launches(broken, "launches.json")
     assert f"Error: {caught.value}" in page
+
+
+FULL: dict[str, Any] = {
+    "version": 1,
+    "launches": [
+        {
+            "kernel": "k",
+            "grid": [7, 6],
+            "block": 64,
+            "shared": 1024,
+            "scratch": [0, 16],
+            "count": 5,
+            "place": {"path": "train.py", "line": 31},
+            "autotuned": {"configurations": 4, "reset": ["x"]},
+            "arguments": {
+                "x": {**TENSOR, "strides": [2], "storage": "s", "storage_bytes": 99, "offset": 4},
+                "d": {
+                    "kind": "descriptor",
+                    "tensor": TENSOR,
+                    "block": [8],
+                    "by": "map",
+                    "passed": [{"type": "i32", "value": 8}],
+                },
+                "t": {"kind": "tuple", "items": [1, "int8[3]", None]},
+                "n": {"kind": "scalar", "type": "fp32", "value": "nan"},
+                "c": {"kind": "constant", "value": [1]},
+            },
+        }
+    ],
+}
+JUNK = (
+    None,
+    True,
+    -1,
+    0,
+    1 << 70,
+    0.5,
+    "",
+    "x",
+    "int8[2]",
+    [],
+    [[]],
+    [3, -2],
+    {},
+    {"kind": "scalar"},
+)
+
+
+def changed(data: Any) -> Iterator[Any]:
+    """The data with one piece after the other replaced by each kind of junk."""
+    yield from JUNK
+    if isinstance(data, dict):
+        for key, value in data.items():
+            yield {k: v for k, v in data.items() if k != key}
+            yield {**data, "junk": 1}
+            for other in changed(value):
+                yield {**data, key: other}
+    elif isinstance(data, list):
+        for at, value in enumerate(data):
+            for other in changed(value):
+                yield [*data[:at], other, *data[at + 1 :]]
+
+
+def fault_of(data: Any) -> str:
+    try:
+        parse_launches(json.dumps(data, indent=1), "l.json")
+    except LaunchFileError as error:
+        return str(error)
+    return ""
+
+
+def test_no_piece_of_junk_is_more_than_an_error() -> None:
+    VALIDATOR.validate(FULL)
+    assert fault_of(FULL) == ""
+    faults = [(fault_of(data), data) for data in changed(FULL)]
+    told = [fault for fault, _ in faults if fault]
+    assert [fault for fault in told if not re.match(r"l\.json(:\d+)?: ", fault)] == []
+    # What is read is valid by the schema, too.
+    read = [data for fault, data in faults if not fault]
+    assert [data for data in read if not VALIDATOR.is_valid(data)] == []
+    assert min(len(told), len(read)) > 50

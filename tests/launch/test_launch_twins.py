@@ -18,7 +18,7 @@ from ptxlint.frontends.discovery import Input
 
 HERE = Path(__file__).resolve().parent
 FIXTURES = HERE.parents[1] / "fixtures"
-RULES = ("BND301", "BND302", "BND303", "BND305")
+RULES = ("BND301", "BND302", "BND303", "BND304", "BND305")
 
 
 def _module(path: Path) -> Any:
@@ -87,6 +87,10 @@ def test_a_launch(case: Any, number: int, capability: int) -> None:
 @pytest.mark.parametrize("case", [c for c in LAUNCHES.CASES if c.found], ids=str)
 def test_the_witness_is_a_thread_of_the_launch(case: Any) -> None:
     for finding in checked(case, 0, 90).findings:
+        if finding.rule == "BND304":
+            # Nothing runs.
+            assert finding.witness is None
+            continue
         witness, launch = finding.witness, finding.launch
         for place, extent in (("ctaid", "grid"), ("tid", "block")):
             assert all(
@@ -113,3 +117,51 @@ def test_a_grid_of_any_size_costs_the_same() -> None:
 
     few, many = seconds(256 * 1_000), seconds(256 * 1_000_000_000)
     assert many < 1.5 * few + 0.005
+
+
+@pytest.mark.parametrize(
+    ("name", "status"),
+    [("whole tiles", "proved"), ("one more", "refuted"), ("one less", "refuted")],
+)
+def test_an_exact_tile_is_decided(name: str, status: str) -> None:
+    (case,) = [c for c in LAUNCHES.CASES if (c.kernel, c.name) == ("scale_line", name)]
+    text, names = compiled(case.kernel, 0, 90)
+    twin = TWINS[case.kernel]
+    build = twin.builds[0]
+    launch = LAUNCHES.launch(list(names), twin.types, build, case.given(build))
+    report = run([Input("twin.ptx", text, None, (launch,))], Options(select=("MSK203",)))
+    assert {o.status for o in report.obligations if o.rule == "MSK203"} == {status}
+    assert not report.findings
+
+
+def test_a_launch_costs_no_more_than_the_check() -> None:
+    """All rules, with a launch and without one."""
+
+    def seconds(*, launched: bool) -> float:
+        best = 1e9
+        for _ in range(3):
+            spent = 0.0
+            for kernel in ("copy_rows", "copy_tiles", "fill_wide", "shift_line", "gather"):
+                case = next(c for c in LAUNCHES.CASES if c.kernel == kernel)
+                text, names = compiled(kernel, 0, 90)
+                twin = TWINS[kernel]
+                build = twin.builds[0]
+                launch = LAUNCHES.launch(list(names), twin.types, build, case.given(build))
+                item = Input("twin.ptx", text, None, (launch,) if launched else ())
+                start = process_time()
+                run([item], Options())
+                spent += process_time() - start
+            best = min(best, spent)
+        return best
+
+    assert seconds(launched=True) < 2 * seconds(launched=False)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "name", "programs"),
+    [("copy_rows", "524289", 524_288), ("fill", "3270000000", 2**31 // 1024)],
+)
+def test_the_finding_says_from_which_grid_on(kernel: str, name: str, programs: int) -> None:
+    (case,) = [c for c in LAUNCHES.CASES if (c.kernel, c.name) == (kernel, name)]
+    (finding,) = checked(case, 0, 90).findings
+    assert f"more than {programs:,} programs along x" in finding.breaks_when
