@@ -22,6 +22,7 @@ from ptxlint.dataflow.polynomial import Polynomial
 from ptxlint.dataflow.ssa_values import RESULT
 from ptxlint.dataflow.symbolic import Wrap
 from ptxlint.ir.operand import SpecialRegister
+from ptxlint.launch.binding import Region
 from ptxlint.launch.lane_numbers import WORDS, LaneNumbers, Number
 from ptxlint.launch.machine import Machine, Meeting, Run
 from ptxlint.launch.obligations import word
@@ -137,10 +138,12 @@ class _Settling:
 
     def _said(self, access: _Open) -> Settled:
         judged = access.judged
-        if access.witness is not None or not access.is_whole:
+        if not access.is_whole:
             return Settled(judged, access.witness)
         if self._unfit.isdisjoint(judged.wraps):
             judged = judged._replace(wraps=())
+        if access.witness is not None:
+            return Settled(judged, access.witness)
         if not access.is_outside:
             judged = judged._replace(below=True, above=True)
         if not access.is_misaligned:
@@ -300,13 +303,10 @@ class _Settling:
         misaligned = lanes & (address % np.uint64(width) != 0)
         access.is_outside |= bool(outside.any())
         access.is_misaligned |= bool(misaligned.any())
-        meant = numbers.of(judged.access.offset)
-        wrong = np.zeros(shape, dtype=bool)
-        if meant is not None:
-            base = 0 if judged.access.base else region.address
-            wrong = lanes & (meant.found - base != offset)
-            wrong = wrong if meant.known is None else wrong & meant.known
-        for wrap in judged.wraps:
+        # The watchers came by before: what they found to fit has no part in this.
+        unfit = [wrap for wrap in judged.wraps if wrap in self._unfit]
+        wrong = self._elsewhere(judged, region, numbers, lanes, offset) if unfit else outside
+        for wrap in unfit:
             value = numbers.of(wrap.polynomial)
             beyond, _ = _beyond(value, wrap)
             hits = (outside | wrong) & beyond
@@ -326,6 +326,22 @@ class _Settling:
             access.witness = Witness("misaligned", _thread(run, lane), int(offset[lane]))
             return
         _note(seen, access.target.instr.index, lanes, offset)
+
+    def _elsewhere(
+        self,
+        judged: Judged,
+        region: Region,
+        numbers: LaneNumbers,
+        lanes: Flags,
+        offset: NDArray[np.int64],
+    ) -> Flags:
+        """The lanes whose address is not the one that is meant."""
+        meant = numbers.of(judged.access.offset)
+        if meant is None:
+            return np.zeros_like(lanes)
+        base = 0 if judged.access.base else region.address
+        wrong: Flags = lanes & np.asarray(meant.found - base != offset, dtype=bool)
+        return wrong if meant.known is None else wrong & meant.known
 
 
 class _Seen(NamedTuple):
