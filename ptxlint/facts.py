@@ -72,6 +72,9 @@ class SourceWords:
         """The names of a kernel's parameters in the source, by those in the PTX, where known."""
         return {}
 
+    def learn(self, names: dict[str, str]) -> None:
+        """Take names of parameters by those in the PTX from a launch, if there are no others."""
+
     def mask(self, instr: Instr) -> str:
         """The mask of a load or store as the source has it; "" if that is not known."""
         return ""

@@ -13,7 +13,6 @@ from ptxlint.ir.function import Function
 from ptxlint.ir.instruction import Instr
 from ptxlint.ir.operand import Address, Register
 from ptxlint.launch.analysis import LaunchAnalysis, LaunchOutcomes
-from ptxlint.launch.obligations import word
 from ptxlint.launch.questions import OVERFLOW, Answer, answers, place, thread_of, touched
 from ptxlint.rulekit import Hit, Note, Rule, Sample, Verdict
 
@@ -124,6 +123,8 @@ def _said(fn: Function, found: LaunchOutcomes, answer: Answer) -> Iterator[Hit |
     else:
         wrap, access = witness.wrap, judged.access
         at = fn.instrs[wrap.instr]
+        from ptxlint.launch.obligations import word
+
         low, high = word(wrap)
         limit = high if witness.value > high else low
         kind = f"{'a signed' if wrap.signed else 'an unsigned'} {wrap.bits}-bit word"

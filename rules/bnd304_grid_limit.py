@@ -9,6 +9,7 @@ from ptxlint.facts import Facts
 from ptxlint.ir.function import Function
 from ptxlint.ir.instruction import Instr
 from ptxlint.ir.operand import SpecialRegister
+from ptxlint.launch.bound import BoundLaunches
 from ptxlint.rulekit import TILE_START, Hit, Rule, Sample, Verdict
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ class GridLimit(Rule):
     confidence = "high"
     category = "bounds"
     family = "launch-limit"
+    needs = (BoundLaunches,)
     summary = (
         "The launch has more CTAs along an axis, or more threads in a CTA, than a device takes."
     )
@@ -95,8 +97,6 @@ class GridLimit(Rule):
         """One hit for each limit that a launch exceeds, and a verdict for each launch."""
         if not facts.launches or facts.arch is None:
             return
-        from ptxlint.launch.binding import BoundLaunches
-
         for bound in facts.get(BoundLaunches):
             hits = list(_exceeded(fn, facts, facts.arch, bound))
             yield from hits

@@ -114,14 +114,21 @@ class Reader:
             passed = sizes
         else:
             passed = [Scalar("i64", number) for number in (*shape, *strides)]
-            passed.append(Scalar("i1", int(padding == "nan")))
-            rounding = getattr(value, "round_f32_to_tf32", None)
-            if rounding is not None:
-                passed.append(Scalar("i1", int(bool(rounding))))
+            flags = (padding == "nan", bool(getattr(value, "round_f32_to_tf32", False)))
+            passed += [Scalar("i1", int(flag)) for flag in flags[: _flags(kind)]]
             passed += sizes
         tensor = self.tensor(base, shape, strides, base.dtype)
         by = "map" if self._tensor_maps else "pointer"
         return Descriptor(tensor, block, padding, by, tuple(passed))
+
+
+def _flags(kind: str) -> int:
+    """Flags that this version of Triton passes with a descriptor that is no tensor map."""
+    try:
+        from triton.backends.driver import expand_signature
+    except ImportError:
+        return 1
+    return int(expand_signature([kind], [], "nvTmaDesc").count("i1"))
 
 
 def _unwrapped(value: Any) -> Any:

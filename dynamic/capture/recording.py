@@ -10,6 +10,8 @@ With a GPU everything runs as it does, and is watched.
 
 from __future__ import annotations
 
+import functools
+import inspect
 import json
 import os
 import sys
@@ -262,17 +264,28 @@ def _eager(torch: Any, record: Recording) -> Iterator[None]:
     met on the way, those that it would generate are not."""
     told: set[str] = set()
 
-    def compile_(model: Any = None, *args: Any, **named: Any) -> Any:
-        if model is None:
-            return lambda function: compile_(function, *args, **named)
-        name = getattr(model, "__qualname__", type(model).__name__)
+    def tell(name: str) -> None:
         if name not in told:
             told.add(name)
             record.captured.add_trouble(
                 f"torch.compile({name})",
                 "runs as it stands; kernels that torch would generate are not captured",
             )
-        return model
+
+    def compile_(model: Any = None, *args: Any, **named: Any) -> Any:
+        if model is None:
+            return lambda function: compile_(function, *args, **named)
+        name = getattr(model, "__qualname__", type(model).__name__)
+        if not inspect.isfunction(model):
+            tell(name)
+            return model
+
+        @functools.wraps(model)
+        def run(*args: Any, **named: Any) -> Any:
+            tell(name)
+            return model(*args, **named)
+
+        return run
 
     with mock.patch.object(torch, "compile", compile_):
         yield

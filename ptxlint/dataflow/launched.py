@@ -7,7 +7,7 @@ the bounds of this grid. How many CTAs there are makes no difference to the work
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, MutableMapping
 from typing import Final
 
 from ptxlint.dataflow.bitwise import as_field, floor_divide, with_bits_set
@@ -100,7 +100,7 @@ class LaunchedSymbolic(Symbolic):
             return self.table.constant(self._setting.grid[at])
         return super()._special(name)
 
-    def _transfer(self, value: int, known: dict[int, Polynomial]) -> Polynomial | None:
+    def _transfer(self, value: int, known: MutableMapping[int, Polynomial]) -> Polynomial | None:
         if self._rule(value) is None:
             return super()._transfer(value, known)
         instr = self._instrs[self.ssa.instr[value]]
@@ -124,7 +124,7 @@ class LaunchedSymbolic(Symbolic):
         a, b = parts
         return with_bits_set(a, b) if opcode == "or" else _under_mask(a, b)
 
-    def _is_defined(self, instr: Instr, known: dict[int, Polynomial]) -> bool:
+    def _is_defined(self, instr: Instr, known: MutableMapping[int, Polynomial]) -> bool:
         """True if a division is by no 0, for which the result is unspecified (PTX ISA, "div"), and
         its result fits the word."""
         a, b = (
@@ -158,7 +158,7 @@ class LaunchedSymbolic(Symbolic):
         return out
 
     # Predicates that the launch decides -------------------------------------------------------
-    def _needs(self, value: int, known: dict[int, Polynomial]) -> tuple[int, ...]:
+    def _needs(self, value: int, known: MutableMapping[int, Polynomial]) -> tuple[int, ...]:
         needed = super()._needs(value, known)
         ssa = self.ssa
         if ssa.kind[value] == MERGE and ssa.resolve(value) == value:

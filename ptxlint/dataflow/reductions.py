@@ -955,7 +955,6 @@ class _Tree:
             self._place = place
             self._lanes, self._handed = place.lanes, place.handed
             self._absolute, self._mode = place.absolute, place.mode
-            self._beside = None
             children = None
             if len(self._seen) < _MAX_NODES:
                 children = self._children(node, place.is_root)
@@ -1002,6 +1001,7 @@ class _Tree:
     def _children(self, node: Node, is_root: bool) -> list[tuple[Node, bool]] | None:
         """The nodes that this one combines (and whether they are initial values); None: a leaf."""
         owner, value = self._owner, node.value
+        self._beside = None
         if owner.is_partial(node) and (
             owner.is_input(node) if self._is_scan else not self._is_sum_of_scans(node)
         ):

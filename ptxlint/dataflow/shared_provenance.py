@@ -488,6 +488,7 @@ class _Setting:
             wanted += [self.words.value_read(instr, r) for r in matrices]
         self.graph = StageGraph(ssa, self.words, wanted)
         self._writes: dict[tuple[int, int], Write] = {}
+        self._in_blocks: dict[tuple[int, int], list[tuple[int, Write]]] = {}
         self._aged: dict[tuple[int, int, tuple[Age, ...]], Write] = {}
         self._cells: dict[tuple[Any, ...], int] = {}
         self.memory = MatchMemory()
@@ -594,6 +595,16 @@ class _Setting:
         found = self._writes.get(key)
         if found is None:
             found = self._writes[key] = self._find_write(instr, number)
+        return found
+
+    def writes_in(self, block: int, number: int) -> list[tuple[int, Write]]:
+        """The stores of a block in a state, last first, each with its instruction's index."""
+        key = block, number
+        found = self._in_blocks.get(key)
+        if found is None:
+            events = self.events.get(block, ())
+            found = [(event.index, self.write(event, number)) for event in reversed(events)]
+            self._in_blocks[key] = found
         return found
 
     def write_at(self, write: Write, number: int, ages: tuple[Age, ...]) -> Write:
@@ -781,13 +792,12 @@ class _Search:
                 left &= ~seen.get((current, ages), 0)
                 seen[current, ages] = seen.get((current, ages), 0) | left
             number = graph.state_of[current]
-            for event in reversed(setting.events.get(graph.blocks[current], ())):
+            for at, write in setting.writes_in(graph.blocks[current], number):
                 if not left:
                     break
-                if 0 <= end <= event.index:
+                if 0 <= end <= at:
                     continue
                 owner.budget.left -= 1
-                write = setting.write(event, number)
                 if write.trouble:
                     self._note(write.trouble)
                     lost |= left
@@ -796,8 +806,8 @@ class _Search:
                 met = write.cells & left
                 if met:
                     left &= ~met
-                    old = claims.get((event.index, number, ages))
-                    claims[event.index, number, ages] = _Claim(
+                    old = claims.get((at, number, ages))
+                    claims[at, number, ages] = _Claim(
                         setting.write_at(write, number, ages), met | (old.cells if old else 0)
                     )
             if not left:

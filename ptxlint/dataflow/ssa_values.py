@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import accumulate, chain
 from typing import Final
 
@@ -37,6 +37,7 @@ class Ssa:
     """
 
     __slots__ = (
+        "_resolved",
         "_roots",
         "_users",
         "at_entry",
@@ -48,17 +49,9 @@ class Ssa:
         "phi_block",
         "phis",
         "register",
-        "resolve",
         "result",
         "use_values",
     )
-
-    resolve: Callable[[int], int]
-    """The value that this one always equals, with moves and needless merges looked through.
-
-    Seen through are moves between registers of one width, phis (also cycles of phis) that merge a
-    single value, merges of one value or under a constant predicate. All bits agree.
-    """
 
     def __init__(self, cfg: Cfg) -> None:
         count = len(cfg.function.instrs)
@@ -80,6 +73,7 @@ class Ssa:
         self.def_values: list[tuple[int, ...]] = [()] * count
         """By instruction: what its registers hold after it, aligned with `Instr.defs`."""
         self._users: tuple[list[int], list[int]] | None = None
+        self._resolved: list[int] = []
         self._roots: dict[int, tuple[int, bool]] = {}
 
     def __len__(self) -> int:
@@ -168,12 +162,15 @@ class Ssa:
             predicate = self.operands[predicate][-1]
         return predicate, same
 
-    def __getattr__(self, name: str) -> Callable[[int], int]:
-        """`resolve`, when it is asked for first."""
-        if name != "resolve":
-            raise AttributeError(name)
-        self.resolve = _resolve_all(self).__getitem__
-        return self.resolve
+    def resolve(self, value: int) -> int:
+        """The value that this one always equals, with moves and needless merges looked through.
+
+        Seen through are moves between registers of one width, phis (also cycles of phis) that merge
+        a single value, merges of one value or under a constant predicate. All bits agree.
+        """
+        if not self._resolved:
+            self._resolved = _resolve_all(self)
+        return self._resolved[value]
 
     def assuming(self, value: int, predicate: int, truth: bool) -> int:
         """What a value equals where a predicate has this truth: the arms of merges under it.

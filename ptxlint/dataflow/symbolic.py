@@ -9,7 +9,7 @@ further value is opaque, and `exhausted` says so.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
 
 from ptxlint.cfg.loops import Loop, LoopForest, LoopsAnalysis
@@ -120,7 +120,7 @@ class Symbolic:
         return None if base is None else base + address.offset
 
     # Evaluation -------------------------------------------------------------------------------
-    def _evaluate(self, wanted: int, known: dict[int, Polynomial]) -> Polynomial:
+    def _evaluate(self, wanted: int, known: MutableMapping[int, Polynomial]) -> Polynomial:
         """Evaluate a value and what it needs, without recursion over the chain of operands."""
         ssa, root = self.ssa, self.ssa.resolve(wanted)
         is_followed = ssa.kind[root] != RESULT or self._rule(root) is not None
@@ -153,7 +153,7 @@ class Symbolic:
                 known[value] = self._trim(value, self._transfer(value, known))
         return known[wanted]
 
-    def _needs(self, value: int, known: dict[int, Polynomial]) -> tuple[int, ...]:
+    def _needs(self, value: int, known: MutableMapping[int, Polynomial]) -> tuple[int, ...]:
         """The values that must be known before this one."""
         ssa = self.ssa
         root = ssa.resolve(value)
@@ -205,7 +205,7 @@ class Symbolic:
         atom = self.table.atom("opaque", (value,), low, high, self.ssa.block_of(value))
         return self.table.plain(atom)
 
-    def _transfer(self, value: int, known: dict[int, Polynomial]) -> Polynomial | None:
+    def _transfer(self, value: int, known: MutableMapping[int, Polynomial]) -> Polynomial | None:
         ssa = self.ssa
         root = ssa.resolve(value)
         if root != value:
@@ -222,7 +222,7 @@ class Symbolic:
         instr = self._instrs[ssa.instr[value]]
         return rule(self, instr, value, lambda v: known.get(v) or self._opaque(v))
 
-    def _join(self, value: int, known: dict[int, Polynomial]) -> Polynomial | None:
+    def _join(self, value: int, known: MutableMapping[int, Polynomial]) -> Polynomial | None:
         """A phi that is no loop header's: one polynomial if all agree, else bounded by all."""
         parts = [known[v] for v in self.ssa.operands[value] if v in known]
         if not parts or len(parts) < len(self.ssa.operands[value]):
@@ -232,7 +232,7 @@ class Symbolic:
         ranges = [p.range() for p in parts]
         return self._opaque(value, min(r[0] for r in ranges), max(r[1] for r in ranges))
 
-    def _merge(self, value: int, known: dict[int, Polynomial]) -> Polynomial | None:
+    def _merge(self, value: int, known: MutableMapping[int, Polynomial]) -> Polynomial | None:
         predicate, if_true, if_false = self.ssa.operands[value]
         yes, no = known.get(if_true), known.get(if_false)
         if yes is None or no is None:
@@ -263,7 +263,7 @@ class Symbolic:
         return self.table.plain(atom)
 
     # Loops ------------------------------------------------------------------------------------
-    def _settle(self, loop: Loop, known: dict[int, Polynomial]) -> None:
+    def _settle(self, loop: Loop, known: MutableMapping[int, Polynomial]) -> None:
         """Give every phi of a loop header its polynomial: init + step * K where that holds.
 
         The latch values are evaluated with all phis of the header as unknowns; a latch value of
@@ -299,7 +299,7 @@ class Symbolic:
         if last is None:
             self._bound(loop, phis, known)
 
-    def _last_index(self, loop: Loop, known: dict[int, Polynomial]) -> int | None:
+    def _last_index(self, loop: Loop, known: MutableMapping[int, Polynomial]) -> int | None:
         """The number of a loop's last round, where constants say so. The index has that bound."""
 
         def operand(instr: Instr, at: int) -> Polynomial | None:
@@ -311,7 +311,7 @@ class Symbolic:
             index.high = min(index.high, last)
         return last
 
-    def _bound(self, loop: Loop, phis: list[int], known: dict[int, Polynomial]) -> None:
+    def _bound(self, loop: Loop, phis: list[int], known: MutableMapping[int, Polynomial]) -> None:
         """Bound the index of a loop that counts up to a constant."""
         if self._last_index(loop, _Overlay(known)) is not None:
             for phi in phis:
@@ -322,7 +322,7 @@ class Symbolic:
         loop: Loop,
         phi: int,
         overlay: _Overlay,
-        known: dict[int, Polynomial],
+        known: MutableMapping[int, Polynomial],
         last: int | None,
         made: dict[int, Polynomial],
     ) -> Polynomial | None:
@@ -367,7 +367,7 @@ class Symbolic:
         phi: int,
         value: Polynomial,
         counted: dict[Atom, Polynomial],
-        known: dict[int, Polynomial],
+        known: MutableMapping[int, Polynomial],
     ) -> Polynomial | None:
         """A phi that each round works out from its number for the next one, as pipelined loops do.
 
@@ -492,7 +492,7 @@ class Symbolic:
 class _Overlay(dict[int, Polynomial]):
     """What is known, and on top of it what holds only for a trial."""
 
-    def __init__(self, below: dict[int, Polynomial]) -> None:
+    def __init__(self, below: MutableMapping[int, Polynomial]) -> None:
         super().__init__()
         self._below = below
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _KINDS: Final = {"ld": "load", "cp": "load", "st": "store", "red": "atomic", "atom": "atomic"}
 """What the source calls the accesses of an opcode."""
+_WORD: Final = re.compile(r"[A-Za-z_]\w*(\.\w+|\[\d+\])*")
 _SCRATCH: Final = 2
 """Pointers that Triton appends: to global and to profile scratch memory."""
 
@@ -64,6 +65,20 @@ class KernelWords(SourceWords):
     def parameters(self, function: Function) -> dict[str, str]:
         """The names of the kernel's parameters in the source, by those in the PTX, where known."""
         return dict(self._known()) if function is self._function else {}
+
+    def learn(self, names: dict[str, str]) -> None:
+        """Take names of parameters by those in the PTX from a launch, if there are no others.
+
+        What is no word of the source, or stands for several parameters, is left out.
+        """
+        if self._known():
+            return
+        given = list(names.values())
+        self._names = {
+            ptx: name
+            for ptx, name in names.items()
+            if name != ptx and _WORD.fullmatch(name) and given.count(name) == 1
+        }
 
     def mask(self, instr: Instr) -> str:
         """The mask of a load or store as the source has it; "" if that is not known."""

@@ -8,7 +8,8 @@ from typing import Any
 
 from ptxlint.facts import Facts
 from ptxlint.ir.function import Function
-from ptxlint.launch.binding import BindingError, Bound, BoundLaunches, bind
+from ptxlint.launch.binding import BindingError, Bound, bind
+from ptxlint.launch.bound import BoundLaunches
 from ptxlint.launches import Argument, Constant, Descriptor, Launch, Scalar, Tensor
 from ptxlint.wording import counted
 
@@ -72,6 +73,8 @@ class FileLaunches:
             except BindingError as error:
                 faults.setdefault(error.reason, []).append(str(error))
         facts.launches = tuple(item.launch for item in bound)
+        if bound:
+            facts.words.learn(bound[0].names)
         facts.know(BoundLaunches, tuple(bound))
         self.covered[function.name] = len(bound)
         return [

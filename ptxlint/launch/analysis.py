@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 from ptxlint.cfg.dominance import DominatorsAnalysis
 from ptxlint.cfg.loops import LoopsAnalysis
@@ -12,9 +12,13 @@ from ptxlint.dataflow.guards import GuardsAnalysis
 from ptxlint.dataflow.ssa import SsaAnalysis
 from ptxlint.dataflow.symbolic import SymbolicAnalysis
 from ptxlint.facts import Analysis, Facts
-from ptxlint.launch.binding import Bound, BoundLaunches
-from ptxlint.launch.under import Judged, UnderLaunch
-from ptxlint.launch.witness import Witness, Witnesses
+from ptxlint.launch.bound import BoundLaunches
+
+if TYPE_CHECKING:
+    # What looks at launches is loaded when there is one.
+    from ptxlint.launch.binding import Bound
+    from ptxlint.launch.under import Judged, UnderLaunch
+    from ptxlint.launch.witness import Witness, Witnesses
 
 _ALIKE: Final = 3
 """So many of the accesses that are open for the same reason are run."""
@@ -36,6 +40,8 @@ class LaunchOutcomes:
     """All global accesses of a kernel under one launch, in program order."""
 
     def __init__(self, under: UnderLaunch) -> None:
+        from ptxlint.launch.witness import Witnesses
+
         self.under = under
         self.bound: Bound = under.bound
         self.outcomes: list[Outcome] = []
@@ -110,6 +116,10 @@ class Launches:
 
     def __iter__(self) -> Iterator[LaunchOutcomes]:
         bounds = self._facts.get(BoundLaunches)
+        if not bounds:
+            return
+        from ptxlint.launch.under import UnderLaunch
+
         for number, bound in enumerate(bounds):
             if number == len(self._found):
                 self._found.append(LaunchOutcomes(UnderLaunch(self._facts, bound)))

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from ptxlint.facts import Analysis, Facts, KernelMetadata
+from ptxlint.facts import KernelMetadata
 from ptxlint.ir.function import Function, Variable
 from ptxlint.ir.operand import Address, Symbol
 from ptxlint.ir.types import FLOATS
@@ -393,7 +393,7 @@ class _Binding:
         first, tensor = declared[0], argument.tensor
         region = self._region(name, tensor)
         axes = len(tensor.shape)
-        numbers: list[tuple[int, int]] = [
+        numbers: list[tuple[int, int | None]] = [
             *((4, extent) for extent in tensor.shape),
             *((8, stride) for stride in tensor.strides),
         ]
@@ -410,13 +410,18 @@ class _Binding:
             both = (*tensor.shape, *tensor.strides)
             numbers = [
                 *((8, number) for number in both),
-                # The second flag is about rounding to tf32, which a launch does not tell.
-                *((1, int(argument.padding == "nan" and i == 0)) for i in range(flags)),
+                (1, int(argument.padding == "nan")),
+                # Whether it rounds to tf32 the launch does not tell.
+                *((1, None) for _ in range(flags - 1)),
                 *numbers,
             ]
-        for variable, (size, number) in zip(declared[1:], numbers, strict=True):
+        parts = [f"{name}.{field}[{i}]" for field in ("shape", "strides") for i in range(axes)]
+        for at, (variable, (size, number)) in enumerate(zip(declared[1:], numbers, strict=True)):
+            if at < len(parts):
+                self.names[variable.name] = parts[at]
             self._names_and_width(name, variable, size, "a part of a tensor descriptor")
-            self.values[variable.name, 0] = number
+            if number is not None:
+                self.values[variable.name, 0] = number
 
     def _names_and_width(self, name: str, variable: Variable, size: int, what: str) -> None:
         self.names.setdefault(variable.name, name)
@@ -527,22 +532,3 @@ def _listed(names: Any) -> str:
     if len(every) > _MOST_NAMED:
         return f"{', '.join(every[:_MOST_NAMED])} and {len(every) - _MOST_NAMED} more"
     return ", ".join(every) if every else "none"
-
-
-class BoundLaunches(Analysis[tuple[Bound, ...]]):
-    """The launches of a kernel, each bound to its parameters; none without launches.
-
-    Raises `BindingError`; the engine asks first, and leaves out what does not fit.
-    """
-
-    name: ClassVar[str] = "launches"
-    requires: ClassVar[tuple[type[Analysis[Any]], ...]] = ()
-
-    def run(self, facts: Facts) -> tuple[Bound, ...]:
-        """Bind each."""
-        if not facts.launches:
-            return ()
-        names = facts.words.parameters(facts.function)
-        return tuple(
-            bind(facts.function, launch, names, facts.metadata) for launch in facts.launches
-        )

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ptxlint.launch.analysis import LaunchOutcomes, Outcome
-from ptxlint.launches import DTYPE_BYTES, Tensor
+if TYPE_CHECKING:
+    from ptxlint.launch.analysis import LaunchOutcomes, Outcome
+    from ptxlint.launches import Tensor
 
 OVERFLOW = "overflow"
 ABOVE = "above"
@@ -97,6 +98,8 @@ def element_at(tensor: Tensor, offset: int) -> tuple[int, ...] | None:
     An element beyond the end has an index beyond the extent of the axis with the largest stride;
     None where the strides do not tell elements apart.
     """
+    from ptxlint.launches import DTYPE_BYTES
+
     size = DTYPE_BYTES.get(tensor.dtype, 0)
     if not size or not tensor.shape:
         return None

@@ -83,7 +83,7 @@ class UnderLaunch:
         self._most: dict[tuple[Polynomial, Conjunction], int] = {}
         self._failed: dict[tuple[Polynomial, Conjunction], int] = {}
         self._is_started = min(bound.grid) > 0
-        accesses: Accesses = self.facts.get(AccessAnalysis)
+        accesses = self._accesses = self.facts.get(AccessAnalysis)
         self._wraps = Wraps(self.ssa, self.loops, symbolic, self.guards, self.box, self._branches)
         dead = {a.instr.index for a in facts.get(AccessAnalysis).in_global if a.guard is None}
         located = {access.instr.index for access in accesses.in_global}
@@ -270,16 +270,35 @@ class UnderLaunch:
         return found
 
     # Words ------------------------------------------------------------------------------------
+    def _made_of(self, poly: Polynomial) -> str:
+        """What about a polynomial makes a proof hard, in words."""
+        atoms = poly.all_atoms()
+        loads = [atom.data[0] for atom in atoms if atom.kind == "load"]
+        if loads:
+            return f"made of a number that is loaded from {self._loaded_from(loads[0])}"
+        kinds = {atom.kind for atom in atoms}
+        if "opaque" in kinds:
+            return "made of a number that is not followed"
+        if "index" in kinds:
+            return "made of the round of a loop"
+        return "made of thread and program numbers"
+
+    def _loaded_from(self, value: int) -> str:
+        """Where a number was loaded from: the name of a tensor, if it is known."""
+        index = self.ssa.instr[value]
+        for access in self._accesses.in_global:
+            if access.instr.index == index and access.base in self.bound.regions:
+                return self.bound.regions[access.base].name
+        return "memory"
+
     def _about_wrap(self, wrap: Wrap) -> str:
-        kind = f"{'signed' if wrap.signed else 'unsigned'} {wrap.bits}-bit word"
-        made_of = _made_of(wrap.polynomial)
-        return f"a number {made_of} may not fit a {kind}"
+        kind = f"{'a signed' if wrap.signed else 'an unsigned'} {wrap.bits}-bit word"
+        made_of = self._made_of(wrap.polynomial)
+        return f"an index {made_of} may not fit {kind}"
 
     def _about_bounds(self, offset: Polynomial, region: Region, below: bool) -> str:
-        side = "end before the end" if below else "start behind the start"
-        return (
-            f"that it does {side} of {region.name} is not proved: the offset is {_made_of(offset)}"
-        )
+        side = "end beyond" if below else "start before"
+        return f"it may {side} {region.name}: the offset is {self._made_of(offset)}"
 
 
 def _not_negative(conjunct: Conjunct) -> list[Polynomial]:
@@ -308,18 +327,6 @@ def _around(loops: LoopForest, block: int) -> list[Any]:
         out.append(loop)
         loop = loop.parent
     return out
-
-
-def _made_of(poly: Polynomial) -> str:
-    """What about a polynomial makes a proof hard, in words."""
-    kinds = {atom.kind for atom in poly.all_atoms()}
-    if "load" in kinds:
-        return "made of a number from memory"
-    if "opaque" in kinds:
-        return "made of a number that is not followed"
-    if "index" in kinds:
-        return "made of the round of a loop"
-    return "made of thread and program numbers"
 
 
 def _setting(facts: Facts, bound: Bound) -> Setting:

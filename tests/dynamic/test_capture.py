@@ -91,8 +91,19 @@ def test_a_bundle(capture: Capture) -> None:
         timeout=120,
         check=False,
     )
-    assert checked.returncode == 0, checked.stdout + checked.stderr
-    assert "4 kernels" in checked.stdout
+    # 2^33 elements are more than the index of 32 bits can count.
+    assert checked.returncode == 1, checked.stdout + checked.stderr
+    assert "vector_add.py:10:9: error[BND301]" in checked.stdout
+    assert "4 launches of 4 kernels" in checked.stdout
+
+
+def test_the_example_is_what_is_captured(capture: Capture) -> None:
+    example = json.loads((ROOT / "tests/data/bundle/manifest.json").read_text(encoding="utf-8"))
+    jsonschema.validate(example, SCHEMA)
+    made = capture(str(SCRIPTS / "vector_add.py")).manifest
+    for old, new in zip(example["kernels"], made["kernels"], strict=True):
+        for key in ("name", "arch", "source", "signature", "launches"):
+            assert old[key] == new[key]
 
 
 def test_identical_launches_are_counted(capture: Capture) -> None:

@@ -117,7 +117,7 @@ def test_aliases_share_a_storage(record: Record) -> None:
     ("arch", "by", "types"),
     [
         ("sm_90", "map", "i32 i32 i64 i64"),
-        ("sm_80", "pointer", "i64 i64 i64 i64 i1 i1 i32 i32 i64 i64"),
+        ("sm_80", "pointer", "i64 i64 i64 i64 i32 i32 i64 i64"),
     ],
 )
 def test_descriptors_that_the_host_makes(record: Record, arch: str, by: str, types: str) -> None:
@@ -128,7 +128,8 @@ def test_descriptors_that_the_host_makes(record: Record, arch: str, by: str, typ
     assert (source.tensor.shape, source.tensor.strides) == ((64, 100), (128, 1))
     assert source.tensor.storage_bytes == 64 * 128 * 2
     assert (source.block, source.padding, source.by) == ((16, 16), "nan", by)
-    assert [scalar.type for scalar in source.passed] == types.split()
+    # How many flags there are depends on the version of Triton.
+    assert [s.type for s in source.passed if s.type != "i1"] == types.split()
     (kernel,) = (k for k in made.kernels if k.name == "move")
     # The descriptor, `out`, two pointers to scratch memory.
     assert kernel.ptx.count(".param .") == 1 + len(source.passed) + 1 + 2

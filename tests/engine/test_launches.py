@@ -19,7 +19,7 @@ from ptxlint.facts import Facts
 from ptxlint.frontends.discovery import Input
 from ptxlint.frontends.launch_file import parse_launches
 from ptxlint.ir.function import Function
-from ptxlint.launch.binding import BoundLaunches
+from ptxlint.launch.bound import BoundLaunches
 from ptxlint.reporters import render
 from ptxlint.rulekit import Hit, Rule, Sample, Verdict
 from ptxlint.source import SourceText
@@ -128,6 +128,16 @@ def test_the_same_under_several_launches_is_one_finding() -> None:
     assert "= launch: l.json:3: grid (3, 1, 1); a_param_0 = float32[4], a_param_1 = 2 (and " in text
     assert "the number is 2 (3 launches)" in text
     assert "3 is odd (1 launch)" in text
+
+
+def test_a_launch_names_parameters_that_nothing_else_names() -> None:
+    (given,) = launches(("a", 2))
+    named = dict(zip(("x", "count"), given.arguments.values(), strict=True))
+    report = check(module("a"), own=(given._replace(arguments=named),))
+    (finding,) = report.findings
+    assert finding.witness is not None
+    assert finding.witness["values"] == {"count": 2}
+    assert finding.fingerprint == check(module("a"), own=(given,)).findings[0].fingerprint
 
 
 def test_fingerprints_do_not_depend_on_launches() -> None:

@@ -262,6 +262,9 @@ def test_the_example_in_the_docs_is_valid() -> None:
     page = (ROOT / "docs/launch-files.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
     VALIDATOR.validate(json.loads(example))
+    file = (ROOT / "docs/softmax-launch.json").read_text(encoding="utf-8")
+    assert example == file
+    assert f"```json\n{file}```" in (ROOT / "README.md").read_text(encoding="utf-8")
     (launch,) = parse_launches(example, "launches.json")
     assert launch.grid == (1823, 1, 1)
     broken = example.replace('"float32[1823, 781]"', '"flaot32[1823, 781]"')

@@ -20,6 +20,11 @@ FILES = (
 
 def loaded_by(*arguments: str) -> set[str]:
     """Top-level names of all modules that a ptxlint command imports."""
+    return {name.partition(".")[0] for name in modules_of(*arguments)}
+
+
+def modules_of(*arguments: str) -> set[str]:
+    """All modules that a ptxlint command imports."""
     done = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", "ptxlint", *arguments],
         cwd=ROOT,
@@ -30,7 +35,7 @@ def loaded_by(*arguments: str) -> set[str]:
     )
     assert done.returncode in (0, 1), done.stdout + done.stderr
     lines = [line for line in done.stderr.splitlines() if line.startswith("import time:")]
-    return {line.rpartition("|")[2].strip().partition(".")[0] for line in lines}
+    return {line.rpartition("|")[2].strip() for line in lines}
 
 
 @pytest.mark.parametrize("path", FILES)
@@ -43,6 +48,29 @@ def test_check_loads_nothing_heavy(path: str, format_: str) -> None:
 
 def test_check_of_a_folder_loads_nothing_heavy() -> None:
     assert loaded_by("check", "--exit-zero", "fixtures/ptx/sm_86") & HEAVY == set()
+
+
+def test_what_looks_at_launches_is_loaded_for_a_launch_alone(tmp_path: Path) -> None:
+    launches = tmp_path / "l.json"
+    launches.write_text(
+        '{"launches": [{"grid": 8, "arguments": ["float32[64]", "float32[64]", 8, 8, 8]}]}'
+    )
+    loaded = modules_of("check", "--exit-zero", FILES[0])
+    names = {name.removeprefix("ptxlint.launch") for name in loaded if "ptxlint.launch" in name}
+    assert names == {"", ".analysis", ".bound", ".questions"}
+    loaded = modules_of("check", "--exit-zero", "--launch", str(launches), FILES[0])
+    assert {"ptxlint.launches", "ptxlint.launch.binding", "ptxlint.launch.under"} <= loaded
+
+
+def test_the_half_of_a_capture_that_runs_no_script_loads_neither_torch_nor_triton() -> None:
+    code = (
+        "import sys, ptxlint.cli.capture, ptxlint.dynamic.capture.session; "
+        "print({'torch', 'triton', 'numpy'} & sys.modules.keys())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "set()\n"
 
 
 def test_the_measurement_sees_a_heavy_module() -> None:

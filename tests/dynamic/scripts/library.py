@@ -58,3 +58,8 @@ leaf = torch.randn(50, device="cuda", requires_grad=True)
 Scale.apply(leaf).sum().backward()
 assert leaf.grad.is_cuda
 compiled(x)
+
+
+@torch.compile(dynamic=True)
+def never_called(x):
+    return x + 1
