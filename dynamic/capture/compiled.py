@@ -33,8 +33,9 @@ def compilation_redirected(device: Device, stage: Stage, captured: Captured) -> 
         if model is None:
             return lambda function: compile_(function, *args, **named)
         name = getattr(model, "__qualname__", type(model).__name__)
-        if not inspect.isfunction(model):
-            captured.add_trouble(f"torch.compile({name})", _LOST)
+        if isinstance(model, torch.nn.Module):
+            # What asks for the module's own attributes still finds them.
+            model.forward = compile_(model.forward, *args, **named)
             return model
         lost: list[str] = []
         inner: list[Any] = []

@@ -195,7 +195,8 @@ def test_operators_of_torch_library_and_backward(record: Record) -> None:
 
 def test_kernels_that_torch_generates(record: Record) -> None:
     made = record("generated")
-    forward, backward = made.kernels
+    forward, backward, module = made.kernels
+    assert "sigmoid" in module.name
     assert "gelu" in forward.name
     assert "backward" in backward.name
     assert [launch.times for launch in forward.launches] == [2]
