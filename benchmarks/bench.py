@@ -115,15 +115,17 @@ FOUNDATION = "RES,SYN,NUM407,NUM408"
 
 
 _WORKER = """
-import sys
+import hashlib, re, sys
 from time import perf_counter
 import ptxlint
 for line in sys.stdin:
     select, path = line.rstrip("\\n").split("\\t")
     start = perf_counter()
     # As the command does for text output, which says nothing of evidence.
-    ptxlint.check(path, select=select or (), evidence=False)
-    print(perf_counter() - start, flush=True)
+    report = ptxlint.check(path, select=select or (), evidence=False)
+    seconds = perf_counter() - start
+    answer = re.sub(r'"seconds": [^,]*,', "", report.to_json())
+    print(seconds, hashlib.sha256(answer.encode()).hexdigest(), flush=True)
 """
 
 
@@ -138,13 +140,14 @@ class Worker:
             text=True,
         )
 
-    def seconds(self, path: Path, select: str) -> float:
-        """The time that the check of a file takes."""
+    def check(self, path: Path, select: str) -> tuple[float, str]:
+        """The time that the check of a file takes, and a digest of what it says."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(f"{select}\t{path}\n")
         self._process.stdin.flush()
-        return float(self._process.stdout.readline())
+        seconds, digest = self._process.stdout.readline().split()
+        return float(seconds), digest
 
     def end(self) -> None:
         """End the process."""
@@ -168,15 +171,20 @@ def check_rows(
     assembled: list[float] = []
     taken: dict[tuple[str, str], list[float]] = {(b, k): [] for b in builds for k in kinds}
     for worker in workers.values():
-        worker.seconds(paths[0], "")
+        worker.check(paths[0], "")
+    same = 0
     for path in paths:
         command = commands[path]
         assert command is not None
         start = perf_counter()
         subprocess.run([*command, str(path)], check=True, capture_output=True)
         assembled.append(perf_counter() - start)
+        said = set()
         for (build, kind), times in taken.items():
-            times.append(workers[build].seconds(path, kinds[kind]))
+            seconds, digest = workers[build].check(path, kinds[kind])
+            times.append(seconds)
+            said.add((kind, digest))
+        same += len(said) == len(kinds)
     for worker in workers.values():
         worker.end()
     rows = []
@@ -184,6 +192,9 @@ def check_rows(
         ratio, target = sum(times) / sum(assembled), 0.4 if kind != "all rules" else 0.8
         what = f"`check`, {build}, {kind}, times ptxas"
         rows.append((what, f"{ratio:.2f}", f"<= {target}", verdict(ratio <= target)))
+    if len(builds) > 1:
+        what = "`check`, files of which all builds say the same"
+        rows.append((what, str(same), str(len(paths)), verdict(same == len(paths))))
     details = []
     for build in builds:
         ratios = [a / b for a, b in zip(taken[build, "all rules"], assembled, strict=True)]

@@ -22,6 +22,8 @@ from ptxlint.dataflow.polynomial import Polynomial
 from ptxlint.facts import Facts
 from ptxlint.ir.function import Function
 from ptxlint.ir.types import BITS
+from ptxlint.launch.analysis import LaunchAnalysis
+from ptxlint.launch.questions import settled
 from ptxlint.rulekit import TILE_START, Hit, Note, Rule, Sample, Verdict
 
 _DOES: Final = {"load": "reads", "copy": "reads", "store": "writes", "atomic": "updates"}
@@ -51,7 +53,7 @@ class GuardAsymmetry(Rule):
     confidence = "high"
     category = "masking"
     family = "guard"
-    needs = (AccessAnalysis,)
+    needs = (AccessAnalysis, LaunchAnalysis)
     summary = "One access of an index is guarded against its bound, another on the same index not."
     why = (
         "When a store is masked with `offs < n`, the kernel expects offsets past n. A load at the "
@@ -59,7 +61,8 @@ class GuardAsymmetry(Rule):
         "kernel still crash, or leak what lies behind the array. The other way round, a store "
         "without its mask overwrites memory. A load that wraps its index (`offs % n`) says the "
         "same: offsets past n do occur. Indices are compared by value, not by name, and only those "
-        "that tile the grid (a program id times a tile plus a lane) count."
+        "that tile the grid (a program id times a tile plus a lane) count. Where all launches that "
+        "are given keep the access inside, it is a note."
     )
     fix = "Give the access the mask of its sibling: tl.load(…, mask=offs < n, other=…)."
     refs = (
@@ -151,9 +154,32 @@ class GuardAsymmetry(Rule):
                     bare.setdefault((access.base, access.kind), (access, bound))
                 elif status == _UNCLEAR and unclear is None:
                     unclear = access
+        left: list[Access] = []
         for access, bound in bare.values():
-            yield _hit(access, bound)
-        yield _verdict([a for a, _ in bare.values()], unclear, accesses)
+            hit = _hit(access, bound)
+            alike = [
+                a for a in accesses.in_global if (a.base, a.kind) == (access.base, access.kind)
+            ]
+            if _is_exact(alike, facts):
+                # Right as it is launched, and wrong for other sizes.
+                hit = hit._replace(
+                    severity="note", message=f"{hit.message}; all tiles are exact here"
+                )
+            else:
+                left.append(access)
+            yield hit
+        if not left and _is_exact(accesses.in_global, facts):
+            yield Verdict("proved", "every access stays inside under the launches")
+        else:
+            yield _verdict(left, unclear, accesses)
+
+
+def _is_exact(accesses: list[Access], facts: Facts) -> bool:
+    """True if these accesses stay inside under all the launches that there are."""
+    if not facts.launches:
+        return False
+    instrs = {access.instr.index for access in accesses}
+    return all(settled(found, instrs) == "proved" for found in facts.get(LaunchAnalysis))
 
 
 def _verdict(bare: list[Access], unclear: Access | None, accesses: Accesses) -> Verdict:

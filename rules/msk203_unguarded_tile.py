@@ -18,7 +18,8 @@ from ptxlint.dataflow.elements import element_bytes
 from ptxlint.dataflow.polynomial import CTAS, LANES, ROUNDS, Polynomial
 from ptxlint.facts import Facts
 from ptxlint.ir.function import Function
-from ptxlint.launch.analysis import LaunchAnalysis, Outcome
+from ptxlint.launch.analysis import LaunchAnalysis
+from ptxlint.launch.questions import settled
 from ptxlint.rulekit import TILE_START, Hit, Rule, Sample, Verdict
 from ptxlint.wording import counted
 
@@ -97,23 +98,13 @@ def _launched(
             if a.base and any(part.terms == terms for part in accesses.indices(a))
         }
         for found in facts.get(LaunchAnalysis):
-            outcomes = [o for o in found.outcomes if o.judged.access.instr.index in tiled]
-            status = _settled(outcomes)
+            status = settled(found, tiled)
             reason = {
                 "proved": "under this launch the size is a multiple of the tile",
                 "refuted": "under this launch the last tile goes beyond the size",
                 "open": "whether the size is a multiple of the tile is not known",
             }[status]
             yield Verdict(status, reason, access.instr, launch=found.bound)
-
-
-def _settled(outcomes: list[Outcome]) -> str:
-    """The word on accesses of one tile."""
-    if any(o.witness is not None or o.shown for o in outcomes):
-        return "refuted"
-    if all(o.judged.never or o.judged.is_inside for o in outcomes):
-        return "proved"
-    return "open"
 
 
 def _elements(access: Access, part: Index, accesses: Accesses) -> tuple[int, int]:

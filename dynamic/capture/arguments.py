@@ -131,6 +131,13 @@ def _flags(kind: str) -> int:
     return int(expand_signature([kind], [], "nvTmaDesc").count("i1"))
 
 
+def _being_captured() -> bool:
+    """True while a CUDA graph is recorded on the GPU."""
+    import torch
+
+    return bool(torch.cuda.is_current_stream_capturing())
+
+
 def _unwrapped(value: Any) -> Any:
     """The tensor behind what `triton.reinterpret` made."""
     while not hasattr(value, "untyped_storage") and hasattr(value, "base"):
@@ -142,6 +149,9 @@ def _values(tensor: Any, known: Storage | None) -> tuple[int, int] | None:
     """The least and the greatest integer in the memory behind a tensor; None if nobody knows."""
     dtype = tensor.dtype
     if known is None or not known.known or known.fresh == UNINITIALISED or tensor.is_meta:
+        return None
+    if tensor.device.type == "cuda" and _being_captured():
+        # To look would end the capture of a CUDA graph.
         return None
     storage = tensor.untyped_storage()
     count = storage.nbytes() // dtype.itemsize

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest import mock
 
@@ -40,12 +40,14 @@ def operators_watched(stage: Stage) -> Iterator[None]:
                 genuine(self, op_name, watched, "CPU", **named)
         return result
 
-    node = torch.autograd.function.BackwardCFunction
-    with (
-        mock.patch.object(torch.library.Library, "impl", impl),
+    with ExitStack() as stack:
+        stack.enter_context(mock.patch.object(torch.library.Library, "impl", impl))
         # torch.autograd.grad leaves the modes, too.
-        mock.patch.object(node, "apply", _watched(stage, node.apply)),
-    ):
+        node = torch.autograd.function.BackwardCFunction
+        for name in ("apply", "apply_boxed"):
+            if hasattr(node, name):
+                watched = _watched(stage, getattr(node, name))
+                stack.enter_context(mock.patch.object(node, name, watched))
         yield
 
 

@@ -10,8 +10,6 @@ With a GPU everything runs as it does, and is watched.
 
 from __future__ import annotations
 
-import functools
-import inspect
 import json
 import os
 import sys
@@ -25,6 +23,7 @@ from ptxlint.launches import Launch
 
 from . import tuning
 from .arguments import COUNTING, Reader, spelled
+from .compiled import compilation_redirected
 from .cuda import patches, threads_watched
 from .custom_ops import operators_watched
 from .devices import Device, device_of
@@ -172,7 +171,6 @@ def recording(
     what is no architecture.
     """
     options = options or Options()
-    import torch
     import triton
 
     _check_version(triton.__version__)
@@ -185,9 +183,10 @@ def recording(
                 stack.enter_context(patch)
             stack.enter_context(mock.patch("triton.testing.do_bench", run_once))
             stack.enter_context(mock.patch("triton.testing.do_bench_cudagraph", run_once))
-        stack.enter_context(_eager(torch, record))
         stack.enter_context(tuning.tuners_steered(record._storages, options.autotune, options.gpu))
         stack.enter_context(operators_watched(stage))
+        if not options.gpu:
+            stack.enter_context(compilation_redirected(record.device, stage, record.captured))
         stack.enter_context(threads_watched(stage))
         stack.enter_context(stage.active())
         yield record
@@ -258,39 +257,6 @@ def _announced(record: Recording) -> Iterator[None]:
         yield
 
 
-@contextmanager
-def _eager(torch: Any, record: Recording) -> Iterator[None]:
-    """Inside, `torch.compile` compiles nothing: the kernels that its function launches itself are
-    met on the way, those that it would generate are not."""
-    told: set[str] = set()
-
-    def tell(name: str) -> None:
-        if name not in told:
-            told.add(name)
-            record.captured.add_trouble(
-                f"torch.compile({name})",
-                "runs as it stands; kernels that torch would generate are not captured",
-            )
-
-    def compile_(model: Any = None, *args: Any, **named: Any) -> Any:
-        if model is None:
-            return lambda function: compile_(function, *args, **named)
-        name = getattr(model, "__qualname__", type(model).__name__)
-        if not inspect.isfunction(model):
-            tell(name)
-            return model
-
-        @functools.wraps(model)
-        def run(*args: Any, **named: Any) -> Any:
-            tell(name)
-            return model(*args, **named)
-
-        return run
-
-    with mock.patch.object(torch, "compile", compile_):
-        yield
-
-
 def _metadata(metadata: Any) -> dict[str, Any]:
     """Triton's metadata as it writes them beside the kernel."""
     fields: dict[str, Any] = json.loads(json.dumps(metadata._asdict(), default=_plain))
@@ -319,7 +285,7 @@ def _place() -> str:
     frame = sys._getframe(1)
     while frame is not None:
         root = str(frame.f_globals.get("__name__", "")).partition(".")[0]
-        if root not in _LIBRARIES and not frame.f_code.co_filename.startswith("<"):
+        if root and root not in _LIBRARIES and not frame.f_code.co_filename.startswith("<"):
             return f"{relative(frame.f_code.co_filename)}:{frame.f_lineno}"
         frame = frame.f_back  # type: ignore[assignment]
     return ""

@@ -244,6 +244,9 @@ def _environment(plan: dict[str, Any]) -> dict[str, str]:
     # An interpreted kernel is not compiled.
     environment.pop("TRITON_INTERPRET", None)
     environment["PYTHONUNBUFFERED"] = "1"
+    # Kernels that torch generates are compiled in this process, and launched by Triton.
+    environment["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
+    environment["TORCHINDUCTOR_USE_STATIC_CUDA_LAUNCHER"] = "0"
     if not plan["gpu"]:
         environment["CUDA_VISIBLE_DEVICES"] = ""
     return environment

@@ -97,7 +97,7 @@ class Stage:
         if "device" in named or self.default_on_gpu:
             named["device"] = "cpu"
         result = function(*args, **named)
-        for tensor in self._tensors(result):
+        for tensor in self.tensors(result):
             self.storages.place(tensor)
         return result
 
@@ -155,7 +155,7 @@ class Stage:
         """An operation below Python's interface."""
         schema = operation._schema
         with self._torch._C.DisableTorchFunction():
-            tensors = list(self._tensors((args, named)))
+            tensors = list(self.tensors((args, named)))
             on_gpu = self._place_here(tensors, named)
             made = self._stand_in(operation, schema, tensors, args, named)
         result = self._carry_out(operation, schema, args, named) if made is None else made[0]
@@ -163,7 +163,7 @@ class Stage:
             is_known = made is None and all(map(self.storages.is_known, tensors))
             self._note(schema, args, named, result, is_known)
             if on_gpu:
-                for tensor in self._tensors(result):
+                for tensor in self.tensors(result):
                     self.storages.place(tensor)
         return result
 
@@ -181,7 +181,7 @@ class Stage:
                 if shapes is None:
                     raise
                 result = self._map(self._zeros, shapes)
-                for tensor in self._tensors(result):
+                for tensor in self.tensors(result):
                     self.storages.fill(tensor, "", False)
                 return result
 
@@ -230,10 +230,10 @@ class Stage:
         elif schema.is_mutable:
             for value, argument in _arguments(schema, args, named):
                 if argument.alias_info is not None and argument.alias_info.is_write:
-                    for tensor in self._tensors(value):
+                    for tensor in self.tensors(value):
                         self.storages.fill(tensor, "", is_known)
         elif not is_known and not _is_view(schema):
-            for tensor in self._tensors(result):
+            for tensor in self.tensors(result):
                 self.storages.fill(tensor, "", False)
 
     def _stand_in(
@@ -253,7 +253,7 @@ class Stage:
         ):
             return None
         shapes = self._shapes(operation, schema, args, named)
-        if shapes is None or not _is_large(schema, tensors, list(self._tensors(shapes))):
+        if shapes is None or not _is_large(schema, tensors, list(self.tensors(shapes))):
             return None
         if schema.is_mutable:
             return (_written(schema, args, named),)
@@ -271,7 +271,7 @@ class Stage:
             tensor.shape, tensor.stride(), dtype=tensor.dtype, device="meta"
         )
 
-    def _tensors(self, value: Any) -> Iterator[Any]:
+    def tensors(self, value: Any) -> Iterator[Any]:
         """All tensors in tuples, lists and dicts."""
         pending = [value]
         while pending:

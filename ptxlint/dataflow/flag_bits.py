@@ -102,13 +102,17 @@ class FlagBits:
 def _joined(opcode: str, a: Flag, b: Flag) -> Flag:
     """What a bit is of two that are joined, where one of them is a constant."""
     if isinstance(b, bool):
-        a, b = b, a
-    if not isinstance(a, bool):
-        return a if opcode != "xor" and a is not None and a == b else None
+        return _joined_with(opcode, b, a)
+    if isinstance(a, bool):
+        return _joined_with(opcode, a, b)
+    return a if opcode != "xor" and a is not None and a == b else None
+
+
+def _joined_with(opcode: str, constant: bool, other: Flag) -> Flag:
     if opcode == "or":
-        return True if a else b
+        return True if constant else other
     if opcode == "and":
-        return b if a else False
-    if not a or b is None:
-        return b
-    return not b if isinstance(b, bool) else (b[0], not b[1])
+        return other if constant else False
+    if not constant or other is None:
+        return other
+    return not other if isinstance(other, bool) else (other[0], not other[1])

@@ -86,7 +86,7 @@ _SAMPLES: Final[tuple[Callable[[int], float], ...]] = (
     lambda at: 0.5 + (at % 7) * 0.25,
 )
 """Numbers for statistics: positive, so that sums of squares and maxima can take them too."""
-_DATA_SAMPLES: Final = (-1.0, 0.25, 1.0)
+_DATA_SAMPLES: Final[tuple[float, ...]] = (-1.0, 0.25, 1.0)
 """What all data may be where a maximum or minimum is refuted."""
 
 

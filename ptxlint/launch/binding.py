@@ -410,7 +410,7 @@ class _Binding:
             both = (*tensor.shape, *tensor.strides)
             numbers = [
                 *((8, number) for number in both),
-                (1, int(argument.padding == "nan")),
+                *((1, int(argument.padding == "nan")) for _ in range(min(flags, 1))),
                 # Whether it rounds to tf32 the launch does not tell.
                 *((1, None) for _ in range(flags - 1)),
                 *numbers,

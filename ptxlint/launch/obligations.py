@@ -112,11 +112,25 @@ class Wraps:
         )
 
     def _reached(self) -> set[int]:
-        """All values that rest on what may not fit."""
+        """All values that rest on what may not fit, or on the rounds of a loop that ends by it."""
         ssa = self._ssa
         work = [v for index in self.pending for v in ssa.def_values[index]]
         work += [ssa.written(v) for v in work]
         reached = set(work)
+        self._reach(work, reached)
+        headers = [loop.header for loop in self._loops.loops if ssa.phis.get(loop.header)]
+        while True:
+            found = [h for h in headers if not reached.isdisjoint(self._latch(h))]
+            if not found:
+                return reached
+            headers = [h for h in headers if h not in found]
+            counted = [v for h in found for v in ssa.phis[h] if v not in reached]
+            reached.update(counted)
+            self._reach(counted, reached)
+
+    def _reach(self, work: list[int], reached: set[int]) -> None:
+        """Add all values that rest on some."""
+        ssa = self._ssa
         for value in work:
             for user in ssa.users(value):
                 made = [~user] if user < 0 else [*ssa.def_values[user]]
@@ -125,7 +139,6 @@ class Wraps:
                     if other not in reached:
                         reached.add(other)
                         work.append(other)
-        return reached
 
     def _slices(
         self, address: Iterable[int], conditions: Iterable[int]
@@ -145,7 +158,7 @@ class Wraps:
         work = list(values)
         while work:
             value = work.pop()
-            if value in seen:
+            if value in seen or value not in self._reaching:
                 continue
             seen.add(value)
             is_carried = False
@@ -157,7 +170,7 @@ class Wraps:
                 )
                 if not stops:
                     work += latches
-            elif ssa.kind[value] == RESULT and value in self._reaching:
+            elif ssa.kind[value] == RESULT:
                 into.add(ssa.instr[value])
             if is_carried and stops:
                 carried += ssa.operands[value]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -38,6 +38,17 @@ def answers(found: LaunchOutcomes, kind: str) -> Iterator[Answer]:
                 first = next((o for o in members if o.witness is not None), members[0])
                 never = sum(bool(o.judged.never) for o in members)
                 yield Answer(status, first, len(members), never)
+
+
+def settled(found: LaunchOutcomes, instrs: Collection[int]) -> str:
+    """The word on all accesses of some instructions, given by their index: refuted if one of them
+    goes wrong, proved if all stay inside."""
+    outcomes = [o for o in found.outcomes if o.judged.access.instr.index in instrs]
+    if any(o.witness is not None or o.shown for o in outcomes):
+        return "refuted"
+    if all(o.judged.never or o.judged.is_inside for o in outcomes):
+        return "proved"
+    return "open"
 
 
 def _status(outcome: Outcome, kind: str) -> str:

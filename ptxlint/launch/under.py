@@ -78,6 +78,7 @@ class UnderLaunch:
         self._threads = self.symbolic.threads()
         steps = _START + _PER_INSTRUCTION * len(facts.function.instrs)
         self._budget = Budget(max(1, int(steps * facts.effort)))
+        self._deciding: dict[int, list[int]] = {}
         self._boxes: dict[tuple[Conjunction, tuple[int, ...]], Box] = {}
         self._arms: dict[tuple[int, bool], list[Polynomial] | None] = {}
         self._most: dict[tuple[Polynomial, Conjunction], int] = {}
@@ -247,6 +248,11 @@ class UnderLaunch:
 
     def _branches(self, block: int) -> list[int]:
         """The predicates of the branches on every way to a block, and of its loops' ends."""
+        if block not in self._deciding:
+            self._deciding[block] = self._find_branches(block)
+        return self._deciding[block]
+
+    def _find_branches(self, block: int) -> list[int]:
         ssa, cfg = self.ssa, self.ssa.cfg
         latches = {latch for loop in _around(self.loops, block) for latch in loop.latches}
         out = []

@@ -193,7 +193,23 @@ def test_operators_of_torch_library_and_backward(record: Record) -> None:
     assert (backward.strides, backward.storage_bytes) == ((0,), 4), "an expanded gradient"
 
 
-def test_what_torch_compile_would_generate_is_named(record: Record) -> None:
+def test_kernels_that_torch_generates(record: Record) -> None:
+    made = record("generated")
+    forward, backward, module = made.kernels
+    assert "sigmoid" in module.name
+    assert "gelu" in forward.name
+    assert "backward" in backward.name
+    assert [launch.times for launch in forward.launches] == [2]
+    assert {a.shape for a in forward.launches[0].arguments.values() if isinstance(a, Tensor)} == {
+        (40, 100),
+        (100,),
+    }
+    (trouble,) = made.troubles
+    assert trouble.what == "torch.compile(away)"
+    assert "are not captured" in trouble.reason
+
+
+def test_what_torch_does_not_compile_here_is_named(record: Record) -> None:
     (trouble,) = record("library").troubles
     assert trouble.what == "torch.compile(compiled)"
 

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 from ptxlint.launches import AS_COMPILED, Argument, Constant, Launch, Scalar, Tensor
 
-_BYTES = {"fp32": ("float32", 4), "fp16": ("float16", 2), "bf16": ("bfloat16", 2)}
+_BYTES = {"fp32": ("float32", 4), "fp16": ("float16", 2), "bf16": ("bfloat16", 2),
+          "i32": ("int32", 4)}  # fmt: skip
 
 
 class Case(NamedTuple):
@@ -38,9 +39,8 @@ def launch(
             arguments[name] = Scalar(types.get(name, "i32"), value)
             continue
         elements, values = value if isinstance(value, tuple) else (value, None)
-        dtype, size = _BYTES[build.get("T", "fp32")]
-        if types.get(name) == "*i32":
-            dtype, size = "int32", 4
+        kind = types.get(name, "*T").removeprefix("*")
+        dtype, size = _BYTES[build.get("T", "fp32") if kind == "T" else kind]
         arguments[name] = Tensor(dtype, (elements,), (1,), number, elements * size, values=values)
     x, y, z = (*given["grid"], 1, 1)[:3]
     return Launch((x, y, z), AS_COMPILED, arguments, shared=0)
@@ -85,6 +85,14 @@ def _halves(
     }  # fmt: skip
 
 
+def _product(m: int, n: int, k: int) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+    return lambda build: {
+        "grid": [-(-m // build["BLOCK"]), -(-n // build["BLOCK"])],
+        "M": m, "N": n, "K": k, "stride_am": k, "stride_bk": n, "stride_cm": n,
+        "a_ptr": m * k, "b_ptr": k * n, "c_ptr": m * n,
+    }  # fmt: skip
+
+
 _CLEAN: frozenset[str] = frozenset()
 _OVERFLOW = frozenset({"BND301"})
 _ABOVE = frozenset({"BND302"})
@@ -116,6 +124,13 @@ CASES = [
     Case("gather", "indices inside", _CLEAN, _line(5000, ids_ptr=(5000, (0, 4999)))),
     Case("gather", "indices not told", _CLEAN, _line(5000, ids_ptr=5000)),
     Case("gather", "fewer indices", _ABOVE, _line(5000, ids_ptr=(4999, (0, 4999)))),
+    Case("map_bare_load", "5", _ABOVE, _line(5)),
+    Case("map_bare_load", "whole tiles", _CLEAN, _line(1024)),
+    Case("map_masked", "5", _CLEAN, _line(5)),
+    Case("map_bare_store", "5", _ABOVE, _line(5)),
+    Case("product_bare_store", "513 x 1000", _ABOVE, _product(513, 1000, 256)),
+    Case("product_bare_store", "whole tiles", _CLEAN, _product(512, 1024, 256)),
+    Case("product_masked_store", "513 x 1000", _CLEAN, _product(513, 1000, 256)),
     Case("sum_halves", "first step inside", _CLEAN, _halves(700, 700)),
     Case("sum_halves", "first step outside", _ABOVE, _halves(701, 700)),
     Case("sum_halves", "large grid", _ABOVE, _halves(701, 700, 1_000_000)),

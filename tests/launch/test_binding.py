@@ -258,14 +258,15 @@ def test_a_tensor_map_is_followed_by_shape_and_strides() -> None:
     assert "`d` is a tensor map" in refused(kernel((POINTER,)), launch({"d": described("map")}))
 
 
-@pytest.mark.parametrize("flags", [1, 2])
+@pytest.mark.parametrize("flags", [0, 1, 2])
 def test_a_descriptor_without_hardware_is_taken_apart(flags: int) -> None:
     wide, narrow = (".param .u64",), (".param .u32",)
     declared = (POINTER, *wide * 4, *(".param .u8",) * flags, *narrow * 2, *wide * 2, ".param .u32")
     bound = bind(kernel(declared), launch({"d": described(), "n": Scalar("i32", 9)}), {})
     values = [bound.values.get((f"k_param_{i}", 0)) for i in range(1, len(declared))]
     # Whether it rounds to tf32 is not told.
-    assert values == [100, 64, 64, 1, 1, *[None] * (flags - 1), 100, 64, 64, 1, 9]
+    padding = [1, *[None] * (flags - 1)][:flags]
+    assert values == [100, 64, 64, 1, *padding, 100, 64, 64, 1, 9]
     assert [bound.names[f"k_param_{i}"] for i in (0, 1, 4)] == ["d", "d.shape[0]", "d.strides[1]"]
     assert bound.regions["k_param_0"].high == 12800
 

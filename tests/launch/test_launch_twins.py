@@ -33,7 +33,12 @@ def _module(path: Path) -> Any:
 
 BUILDS = _module(FIXTURES / "twin_builds.py")
 LAUNCHES = _module(HERE / "launch_twins.py")
-TWINS = {twin.kernel: twin for twin in BUILDS.twins() if twin.module == "twins/launches"}
+LAUNCHED = {case.kernel for case in LAUNCHES.CASES}
+TWINS = {
+    twin.kernel: twin
+    for twin in BUILDS.twins()
+    if twin.module == "twins/launches" or twin.kernel in LAUNCHED
+}
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -71,12 +71,30 @@ def test_the_compiler_can_take_a_module(name: str) -> None:
     """What it does not report itself: the C compiler would, or nobody until the import crashes."""
     tree = ast.parse((ROOT / name).read_text(encoding="utf-8"))
     assert list(late_fields(tree)) == []
+    assert list(float_tuples(tree)) == []
     stored = {
         node.attr
         for node in ast.walk(tree)
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
     }
     assert not {f"_{word}" for word in C_WORDS} & stored
+
+
+def float_tuples(tree: ast.Module) -> Iterator[str]:
+    """Constants that are tuples of a fixed number of floats: read as if they were not set."""
+    for node in tree.body:
+        if isinstance(node, ast.AnnAssign) and ast.unparse(node.annotation) == "Final":
+            first = node.value.elts[:1] if isinstance(node.value, ast.Tuple) else []
+            if any(
+                isinstance(part, ast.Constant | ast.UnaryOp) and "." in ast.unparse(part)
+                for part in first
+            ):
+                yield ast.unparse(node.target)
+
+
+def test_a_float_tuple_is_seen() -> None:
+    text = "A: Final = (-1.0, 2.0)\nB: Final[tuple[float, ...]] = (1.0,)\nC: Final = (1, 2.0)\n"
+    assert list(float_tuples(ast.parse(text))) == ["A"]
 
 
 def test_a_late_field_is_seen() -> None:
