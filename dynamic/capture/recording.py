@@ -302,5 +302,6 @@ def relative(path: str) -> str:
 def _said(error: BaseException) -> str:
     """An exception in one line."""
     text = " ".join(str(error).split())
-    shortened = text if len(text) <= 300 else text[:297] + "…"
+    # Triton quotes the source first, and then says what is wrong with it.
+    shortened = text if len(text) <= 300 else f"{text[:100]} … {text[-200:]}"
     return f"{type(error).__name__}: {shortened}" if shortened else type(error).__name__

@@ -97,6 +97,7 @@ def test_a_bundle(capture: Capture) -> None:
     assert "4 launches of 4 kernels" in checked.stdout
 
 
+@pytest.mark.slow
 def test_the_example_is_what_is_captured(capture: Capture) -> None:
     example = json.loads((ROOT / "tests/data/bundle/manifest.json").read_text(encoding="utf-8"))
     jsonschema.validate(example, SCHEMA)
@@ -106,6 +107,7 @@ def test_the_example_is_what_is_captured(capture: Capture) -> None:
             assert old[key] == new[key]
 
 
+@pytest.mark.slow
 def test_identical_launches_are_counted(capture: Capture) -> None:
     done = capture(MISBEHAVING, "well")
     assert done.code == 0, done.told
@@ -116,8 +118,8 @@ def test_identical_launches_are_counted(capture: Capture) -> None:
     ("how", "status", "said"),
     [
         ("fail", "failed", "AssertionError: needs what the kernel wrote"),
-        ("leave", "exited", "left with 3"),
-        ("vanish", "exited", "ended the process with status 4"),
+        pytest.param("leave", "exited", "left with 3", marks=pytest.mark.slow),
+        pytest.param("vanish", "exited", "the process with status 4", marks=pytest.mark.slow),
         ("crash", "crashed", "SIGABRT"),
     ],
 )
@@ -153,6 +155,7 @@ def test_a_script_that_forks(capture: Capture) -> None:
     assert "forked" in problem["reason"]
 
 
+@pytest.mark.slow
 def test_a_script_that_prints_a_lot(capture: Capture) -> None:
     done = capture(MISBEHAVING, "print")
     assert done.code == 0, done.told
@@ -164,6 +167,7 @@ def test_a_script_that_prints_a_lot(capture: Capture) -> None:
     assert len(done.told) + len(done.printed) < 2000
 
 
+@pytest.mark.slow
 def test_a_kernel_that_does_not_compile(capture: Capture) -> None:
     done = capture(MISBEHAVING, "refused")
     assert done.code == 2
