@@ -134,7 +134,7 @@ class Worker:
 
     def __init__(self, python: Path) -> None:
         self._process = subprocess.Popen(
-            [str(python), "-c", _WORKER],
+            [str(python), "-P", "-c", _WORKER],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
