@@ -89,7 +89,9 @@ def test_a_launch(case: Any, number: int, capability: int) -> None:
         assert statuses <= {"proved", "refuted"}
 
 
-@pytest.mark.parametrize("case", [c for c in LAUNCHES.CASES if c.found], ids=lambda c: f"{c.kernel}-{c.name}")
+@pytest.mark.parametrize(
+    "case", [c for c in LAUNCHES.CASES if c.found], ids=lambda c: f"{c.kernel}-{c.name}"
+)
 def test_the_witness_is_a_thread_of_the_launch(case: Any) -> None:
     for finding in checked(case, 0, 90).findings:
         if finding.rule == "BND304":
