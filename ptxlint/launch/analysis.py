@@ -59,6 +59,7 @@ class LaunchOutcomes:
                 found[number] = witness
                 shown.add(_group_of(judged, witness))
         settled = self._settled(witnesses, shown, found)
+        self._put_first(settled, found)
         for number, judged in enumerate(settled):
             is_shown = bool(judged.reason) and not shown.isdisjoint(_groups(judged))
             self.outcomes.append(Outcome(judged, found.get(number), is_shown))
@@ -85,6 +86,17 @@ class LaunchOutcomes:
                     found[number] = witness
                     shown.add(_group_of(one, witness))
         return judged
+
+    def _put_first(self, judged: list[Judged], found: dict[int, Witness]) -> None:
+        """Take witnesses where what they show begins: one for each thing that is wrong."""
+        groups: set[object] = set()
+        for number, witness in sorted(found.items()):
+            group = _group_of(judged[number], witness)
+            if any(witness.thread.ctaid) and group not in groups and len(groups) < _ALIKE:
+                from ptxlint.launch.exact import earliest
+
+                groups.add(group)
+                found[number] = earliest(self.under, judged[number], witness)
 
 
 def _is_from_memory(judged: Judged) -> bool:

@@ -61,6 +61,22 @@ def settle(
     return _Settling(under, list(judged), list(candidates), budget).settled()
 
 
+def earliest(
+    under: UnderLaunch, judged: Judged, witness: Witness, budget: int = BUDGET // 4
+) -> Witness:
+    """A witness of the same in an earlier CTA, if there is one: where it begins along each axis.
+
+    It is the earliest one where all CTAs behind it show the same.
+    """
+    target = target_of(under.ssa, judged.access.instr)
+    if target is None or not any(witness.thread.ctaid):
+        return witness
+    if witness.wrap is not None:
+        judged = judged._replace(wraps=(witness.wrap,))
+    moved = _Settling(under, [judged], [], budget).earliest(_Open(judged, target), witness)
+    return moved._replace(since=witness.since)
+
+
 class _Open:
     """What is found out about one access."""
 
@@ -105,6 +121,27 @@ class _Settling:
             self._said(opened[number]) if number in opened else Settled(judged)
             for number, judged in enumerate(self._judged)
         ]
+
+    def earliest(self, access: _Open, witness: Witness) -> Witness:
+        """The witness where it begins, one axis after the other."""
+        piece = self._slice([access])
+        for axis in (2, 1, 0):
+            low, high = 0, witness.thread.ctaid[axis]
+            while low < high:
+                places = list(dict.fromkeys(_between(low, high - 1)))
+                base = witness.thread.ctaid
+                ctas = [(*base[:axis], place, *base[axis + 1 :]) for place in places]
+                access.witness = None
+                self._run(piece, [access], [(x, y, z) for x, y, z in ctas])
+                found: Witness | None = access.witness
+                if found is None or found.kind != witness.kind:
+                    low = places[-1] + 1
+                    continue
+                witness = found
+                high = found.thread.ctaid[axis]
+                at = places.index(high)
+                low = places[at - 1] + 1 if at else high
+        return witness
 
     def _groups(self, opened: list[_Open]) -> list[list[_Open]]:
         """Accesses that the same branches decide about, so that none suffers from another's."""
@@ -417,4 +454,4 @@ def _values_in(poly: Polynomial) -> Iterator[int]:
             yield atom.data[0]
 
 
-__all__ = ["BUDGET", "Settled", "settle"]
+__all__ = ["BUDGET", "Settled", "earliest", "settle"]

@@ -48,6 +48,12 @@ class LaneNumbers:
 
     def of(self, poly: Polynomial) -> Number | None:
         """What a polynomial comes to; None if a part of it is nowhere known."""
+        # What an atom is made of has smaller numbers: so no atom waits for another one.
+        for atom in poly.all_atoms():
+            self._atom(atom)
+        return self._of(poly)
+
+    def _of(self, poly: Polynomial) -> Number | None:
         parts: list[tuple[int, list[Number]]] = []
         bound = 0
         known: Flags | None = None
@@ -74,7 +80,6 @@ class LaneNumbers:
         return Number(total, bound, known)
 
     def _atom(self, atom: Atom) -> Number | None:
-        # Quotients lie in each other no deeper than atoms may be made of atoms.
         if atom.number not in self._atoms:
             self._atoms[atom.number] = self._evaluated(atom)
         return self._atoms[atom.number]
@@ -114,7 +119,7 @@ class LaneNumbers:
 
     def _selected(self, predicate: int, yes: Polynomial, no: Polynomial) -> Number | None:
         word = self._values.get(self._ssa.resolve(predicate))
-        a, b = self.of(yes), self.of(no)
+        a, b = self._of(yes), self._of(no)
         if word is None or a is None or b is None:
             return None
         known = word.known
@@ -124,8 +129,8 @@ class LaneNumbers:
         return _bounded(np.where(word.bits != 0, a.found, b.found), known)
 
     def _of_two(self, kind: str, left: Polynomial, right: Polynomial | int) -> Number | None:
-        a = self.of(left)
-        b = self.of(right) if isinstance(right, Polynomial) else _whole(right)
+        a = self._of(left)
+        b = self._of(right) if isinstance(right, Polynomial) else _whole(right)
         if a is None or b is None:
             return None
         known = a.known

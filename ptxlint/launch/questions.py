@@ -31,7 +31,7 @@ def answers(found: LaunchOutcomes, kind: str) -> Iterator[Answer]:
     for outcome in found.outcomes:
         status = _status(outcome, kind)
         if status:
-            groups.setdefault((status, _alike(outcome, status)), []).append(outcome)
+            groups.setdefault((status, _alike(found, outcome, status)), []).append(outcome)
     for wanted in ("refuted", "open", "proved"):
         for (status, _), members in groups.items():
             if status == wanted:
@@ -72,14 +72,22 @@ def _status(outcome: Outcome, kind: str) -> str:
     return "proved" if judged.aligned else "open"
 
 
-def _alike(outcome: Outcome, status: str) -> object:
+def _alike(found: LaunchOutcomes, outcome: Outcome, status: str) -> object:
+    """What accesses have in common that one answer is given for."""
     if status == "proved":
         return None
     judged, access = outcome.judged, outcome.judged.access
     wraps = tuple(wrap.instr for wrap in judged.wraps[:1])
     if status == "refuted" and outcome.witness is not None:
         wrap = outcome.witness.wrap
-        return wrap.instr if wrap is not None else (access.base, access.kind, access.form)
+        if wrap is None:
+            return access.base, access.kind, access.form
+        # The elements of a tile are one number in the source.
+        loc = found.under.facts.function.instrs[wrap.instr].loc
+        if loc is None or loc.in_asm:
+            return wrap.instr
+        places = tuple((part.file, part.line, part.column) for part in loc.chain())
+        return places, wrap.bits, wrap.signed
     return access.base, access.kind, wraps, judged.reason
 
 

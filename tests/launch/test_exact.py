@@ -15,9 +15,9 @@ from ptxlint.facts import Facts
 from ptxlint.frontends.ptx import parse
 from ptxlint.frontends.triton_cache import load_metadata
 from ptxlint.launch.binding import bind
-from ptxlint.launch.exact import Settled, settle
+from ptxlint.launch.exact import Settled, earliest, settle
 from ptxlint.launch.under import UnderLaunch
-from ptxlint.launch.walk import Walk
+from ptxlint.launch.walk import Thread, Walk
 from ptxlint.launches import Argument, Launch, Scalar, Tensor
 
 
@@ -125,6 +125,21 @@ def test_large_grids_are_searched_and_never_proved() -> None:
     assert not is_proved(found)
     kind, ctaid, tid, offset = shown(GUARDED, elements, grid=grid, n=elements + 1)
     assert (kind, ctaid, tid, offset) == ("above", (500_000, 0, 0), (5, 0, 0), 4 * elements)
+
+
+def test_a_witness_is_taken_where_it_begins() -> None:
+    """Given the last CTA of a billion, the first one that is wrong."""
+    for elements, first in ((128 * 77_777 + 5, 77_777), (0, 0), (128 * 3, 3)):
+        found = under(PLAIN, elements, grid=16_000_000)
+        judged = found.judged[0]._replace(below=False, above=False)
+        (_, witness) = settle(found, [judged])[0]
+        assert witness is not None
+        last = witness._replace(thread=Thread((15_999_999, 0, 0), (0, 0, 0)))
+        moved = earliest(found, judged, last)
+        assert moved.kind == "above"
+        assert moved.thread.ctaid == (first, 0, 0)
+        assert moved.thread.tid == (elements - 128 * first, 0, 0)
+        assert moved.offset == 4 * elements
 
 
 def test_the_cost_does_not_depend_on_the_grid() -> None:

@@ -170,3 +170,19 @@ def test_the_finding_says_from_which_grid_on(kernel: str, name: str, programs: i
     (case,) = [c for c in LAUNCHES.CASES if (c.kernel, c.name) == (kernel, name)]
     (finding,) = checked(case, 0, 90).findings
     assert f"more than {programs:,} programs along x" in finding.breaks_when
+
+
+@pytest.mark.parametrize(
+    ("kernel", "name", "program"),
+    [("copy_rows", "524289", 524_288), ("fill", "3270000000", 2**31 // 1024)],
+)
+def test_a_witness_is_the_first_program(kernel: str, name: str, program: int) -> None:
+    (case,) = [c for c in LAUNCHES.CASES if (c.kernel, c.name) == (kernel, name)]
+    (finding,) = checked(case, 0, 90).findings
+    assert finding.witness["ctaid"] == [program, 0, 0]
+    assert finding.witness["value"] == 2**31
+
+
+def test_a_tile_whose_index_wraps_is_one_finding() -> None:
+    (case,) = [c for c in LAUNCHES.CASES if (c.kernel, c.name) == ("copy_tiles", "40960")]
+    assert len(checked(case, 0, 90).findings) == 1
