@@ -10,7 +10,10 @@ from __future__ import annotations
 import json
 import os
 import runpy
+import signal
 import sys
+import threading
+import time
 import traceback
 from pathlib import Path
 from typing import Any
@@ -25,6 +28,7 @@ def main() -> int:
     plan = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     journal = Journal(Path(plan["journal"]), Path(plan["bundle"]))
     process = os.getpid()
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     status, message = _run(plan, journal)
     if os.getpid() != process:
         # A forked child came back out of the script.
@@ -35,6 +39,13 @@ def main() -> int:
     sys.stderr.flush()
     # Threads and handlers of the script may keep a process alive for ever.
     os._exit(0)
+
+
+def _end_with(parent: int) -> None:
+    """End this process and what it started as soon as the parent is gone, however that ended."""
+    while os.getppid() == parent:
+        time.sleep(1)
+    os.killpg(os.getpgrp(), signal.SIGKILL)
 
 
 def _run(plan: dict[str, Any], journal: Journal) -> tuple[str, str]:

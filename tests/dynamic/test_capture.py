@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -144,6 +146,31 @@ def test_a_script_that_hangs(capture: Capture) -> None:
     (run,) = done.manifest["runs"]
     assert run["status"] == "timeout"
     assert "stopped after 45 s" in done.told
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGKILL])
+def test_a_capture_that_is_ended(ending: signal.Signals, tmp_path: Path) -> None:
+    out = tmp_path / "bundle"
+    process = subprocess.Popen(
+        [*COMMAND, MISBEHAVING, "hang", "--arch", "sm_90", "--out", str(out)],
+        cwd=ROOT,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    deadline = time.monotonic() + 100
+    while not list(out.glob("sm_90/*.json")) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    time.sleep(1)
+    process.send_signal(ending)
+    assert process.wait(60) == (130 if ending == signal.SIGINT else -ending)
+    assert (out / "manifest.json").exists() == (ending == signal.SIGINT)
+    while time.monotonic() < deadline:
+        running = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True).stdout
+        if f"{sys.executable} -m ptxlint.dynamic.capture.child" not in running:
+            break
+        time.sleep(0.5)
+    else:
+        pytest.fail("the script goes on")
 
 
 def test_a_script_that_forks(capture: Capture) -> None:
