@@ -917,34 +917,52 @@ class Marks:
                 out |= 1 << self.number(*mark)
             elif self._conditions.may_hold(condition):
                 groups.setdefault((mark.load, self._conditions.bound(condition)))
-        for load, bound in groups:
+        is_handed = any(leaf.handed for leaf in taken)
+        by_leaf = [] if is_handed else [self._by_bound(bits, groups) for bits in leaves]
+        for group in groups:
             whole: list[Condition] | None = None
-            if not any(leaf.handed for leaf in taken):
-                parts = list(zip(leaves, [leaf.lanes for leaf in taken], strict=True))
-                whole = self._all_of_part(parts, reduction.loops, load, bound)
+            if not is_handed:
+                parts = [
+                    (marked[group], leaf.lanes)
+                    for marked, leaf in zip(by_leaf, taken, strict=True)
+                    if group in marked
+                ]
+                whole = self._all_of_part(parts, reduction.loops)
+                if whole and len(parts) < len(taken):
+                    # Some leaf is no padding of this bound.
+                    whole = []
             if whole is None:
                 whole = [self._conditions.lost(_IN_PART)]
             for condition in whole:
-                out |= 1 << self.number(condition, load)
+                out |= 1 << self.number(condition, group[0])
         return out
 
+    def _by_bound(
+        self, bits: int, groups: dict[tuple[int, object], None]
+    ) -> dict[tuple[int, object], list[Condition]]:
+        """The conditions of marks by load and bound, for those that are asked for."""
+        found: dict[tuple[int, object], list[Condition]] = {}
+        bound = self._conditions.bound
+        for mark in self.each(bits):
+            group = mark.load, bound(mark.condition)
+            if group in groups:
+                found.setdefault(group, []).append(mark.condition)
+        return found
+
     def _all_of_part(
-        self, parts: list[tuple[int, int]], loops: tuple[int, ...], load: int, bound: object
+        self, parts: list[tuple[list[Condition], int]], loops: tuple[int, ...]
     ) -> list[Condition] | None:
         """Conditions one of which holds where all that is combined lies beyond a bound; None if
         they are not known.
 
         All of it does only where each leaf does, over all of its lanes, so that any one will do.
-        `parts` are the marks of leaves and the lanes over which they are combined.
+        `parts` are the conditions of leaves and the lanes over which they are combined.
         """
         conditions = self._conditions
         best: list[Condition] | None = None
-        for bits, lanes in parts:
+        for own, lanes in parts:
             whole: list[Condition] = []
-            for mark in self.each(bits):
-                condition = mark.condition
-                if mark.load != load or conditions.bound(condition) != bound:
-                    continue
+            for condition in own:
                 least = conditions.least(condition, lanes)
                 if least is None or conditions.varies_in_any(condition, loops):
                     return None
