@@ -10,7 +10,7 @@ asked, and the reason.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Final, NamedTuple
 
 from ptxlint.cfg.loops import LoopForest
@@ -908,7 +908,7 @@ class Marks:
         out = found = 0
         for bits in leaves:
             found |= bits
-        groups: dict[tuple[int, object], None] = {}
+        groups: dict[tuple[int, object], list[tuple[list[Condition], int]]] = {}
         for mark in self.each(found):
             condition = mark.condition
             if not condition.bits & ~reduction.lanes:
@@ -916,21 +916,17 @@ class Marks:
             if condition.lost:
                 out |= 1 << self.number(*mark)
             elif self._conditions.may_hold(condition):
-                groups.setdefault((mark.load, self._conditions.bound(condition)))
+                groups.setdefault((mark.load, self._conditions.bound(condition)), [])
         is_handed = any(leaf.handed for leaf in taken)
-        by_leaf = [] if is_handed else [self._by_bound(bits, groups) for bits in leaves]
-        for group in groups:
-            whole: list[Condition] | None = None
-            if not is_handed:
-                parts = [
-                    (marked[group], leaf.lanes)
-                    for marked, leaf in zip(by_leaf, taken, strict=True)
-                    if group in marked
-                ]
-                whole = self._all_of_part(parts, reduction.loops)
-                if whole and len(parts) < len(taken):
-                    # Some leaf is no padding of this bound.
-                    whole = []
+        if not is_handed:
+            for bits, leaf in zip(leaves, taken, strict=True):
+                for group, own in self._by_bound(bits, groups).items():
+                    groups[group].append((own, leaf.lanes))
+        for group, parts in groups.items():
+            whole = None if is_handed else self._all_of_part(parts, reduction.loops)
+            if whole and len(parts) < len(taken):
+                # Some leaf is no padding of this bound.
+                whole = []
             if whole is None:
                 whole = [self._conditions.lost(_IN_PART)]
             for condition in whole:
@@ -938,7 +934,7 @@ class Marks:
         return out
 
     def _by_bound(
-        self, bits: int, groups: dict[tuple[int, object], None]
+        self, bits: int, groups: Container[tuple[int, object]]
     ) -> dict[tuple[int, object], list[Condition]]:
         """The conditions of marks by load and bound, for those that are asked for."""
         found: dict[tuple[int, object], list[Condition]] = {}
