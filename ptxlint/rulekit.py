@@ -127,6 +127,22 @@ class Verdict(NamedTuple):
     are one: the first, with the number of the others."""
 
 
+def refuted(
+    launch: Bound, message: str, at: Instr, key: str, label: str, witness: dict[str, Any] | None
+) -> Iterator[Hit | Verdict]:
+    """What a rule says of an instruction that a thread of a launch shows to be wrong."""
+    yield Hit(
+        message,
+        at,
+        breaks_when=f"this launch: grid {launch.grid}",
+        key=key,
+        label=label,
+        launch=launch,
+        witness=witness,
+    )
+    yield Verdict("refuted", message, at, launch=launch)
+
+
 class Rule:
     """Base of all rules.
 

@@ -15,6 +15,7 @@ from ptxlint.ir.operand import Address, Register
 from ptxlint.launch.analysis import LaunchAnalysis, LaunchOutcomes
 from ptxlint.launch.questions import OVERFLOW, Answer, answers, place, thread_of, touched
 from ptxlint.rulekit import Hit, Note, Rule, Sample, Verdict
+from ptxlint.wording import counted
 
 _ROWS: Final = """
             .reg .b32 %r<6>;
@@ -115,7 +116,7 @@ def _said(fn: Function, found: LaunchOutcomes, answer: Answer) -> Iterator[Hit |
     judged, witness, _ = answer.first
     bound = found.bound
     if answer.status == "proved":
-        reason = f"no index behind {_counted(answer.accesses)}"
+        reason = f"no index behind {counted(answer.accesses, 'access', 'accesses')}"
         yield Verdict("proved", f"{reason} leaves its word", launch=bound)
     elif witness is None or witness.wrap is None:
         at = fn.instrs[judged.wraps[0].instr]
@@ -230,7 +231,3 @@ def _name(atom: Atom) -> str:
     if atom.kind == "ctaid":
         return f"%ctaid.{atom.data[0]}"
     return "round" if atom.kind == "index" else str(atom)
-
-
-def _counted(accesses: int) -> str:
-    return "1 access" if accesses == 1 else f"{accesses} accesses"

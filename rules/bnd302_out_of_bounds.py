@@ -8,7 +8,7 @@ from ptxlint.facts import Facts
 from ptxlint.ir.function import Function
 from ptxlint.launch.analysis import LaunchAnalysis, LaunchOutcomes
 from ptxlint.launch.questions import ABOVE, Answer, answers, element_of, place, thread_of, touched
-from ptxlint.rulekit import TILE_START, Hit, Rule, Sample, Verdict
+from ptxlint.rulekit import TILE_START, Hit, Rule, Sample, Verdict, refuted
 from ptxlint.wording import counted
 
 
@@ -67,7 +67,7 @@ class OutOfBounds(Rule):
             for instr in found.under.unlocated[:1]:
                 yield Verdict(
                     "open",
-                    f"{counted(len(found.under.unlocated), 'address')} not understood",
+                    f"{counted(len(found.under.unlocated), 'address', 'addresses')} not understood",
                     instr,
                     launch=found.bound,
                 )
@@ -91,13 +91,7 @@ def _said(found: LaunchOutcomes, answer: Answer) -> Iterator[Hit | Verdict]:
             f"byte {last:,}, "
             f"{last - region.high + 1:,} beyond its end at {region.high:,}"
         )
-        yield Hit(
-            message,
-            access.instr,
-            breaks_when=f"this launch: grid {bound.grid}",
-            key=f"{access.kind} beyond {region.name}",
-            label=f"{touched(answer.first)} beyond its end",
-            launch=bound,
-            witness=place(found, answer.first),
-        )
-        yield Verdict("refuted", message, access.instr, launch=bound)
+        key = f"{access.kind} beyond {region.name}"
+        label = f"{touched(answer.first)} beyond its end"
+        witnessed = place(found, answer.first)
+        yield from refuted(bound, message, access.instr, key, label, witnessed)

@@ -8,7 +8,7 @@ from ptxlint.facts import Facts
 from ptxlint.ir.function import Function
 from ptxlint.launch.analysis import LaunchAnalysis, LaunchOutcomes
 from ptxlint.launch.questions import MISALIGNED, Answer, answers, place, thread_of, touched
-from ptxlint.rulekit import Hit, Rule, Sample, Verdict
+from ptxlint.rulekit import Hit, Rule, Sample, Verdict, refuted
 
 _COPY = """
             .reg .b32 %r<8>;
@@ -84,13 +84,7 @@ def _said(found: LaunchOutcomes, answer: Answer) -> Iterator[Hit | Verdict]:
             f"pointer that is a multiple of {region.tensor.alignment}: no multiple of the "
             f"{access.width} bytes of the access"
         )
-        yield Hit(
-            message,
-            access.instr,
-            breaks_when=f"this launch: grid {bound.grid}",
-            key=f"{access.width} bytes of {region.name}",
-            label=f"no multiple of {access.width}",
-            launch=bound,
-            witness=place(found, answer.first),
-        )
-        yield Verdict("refuted", message, access.instr, launch=bound)
+        key = f"{access.width} bytes of {region.name}"
+        label = f"no multiple of {access.width}"
+        witnessed = place(found, answer.first)
+        yield from refuted(bound, message, access.instr, key, label, witnessed)

@@ -8,7 +8,7 @@ from ptxlint.facts import Facts
 from ptxlint.ir.function import Function
 from ptxlint.launch.analysis import LaunchAnalysis, LaunchOutcomes
 from ptxlint.launch.questions import BELOW, Answer, answers, element_of, place, thread_of, touched
-from ptxlint.rulekit import TILE_START, Hit, Rule, Sample, Verdict
+from ptxlint.rulekit import TILE_START, Hit, Rule, Sample, Verdict, refuted
 
 _LAUNCH: dict[str, object] = {
     "grid": 8,
@@ -85,13 +85,7 @@ def _said(found: LaunchOutcomes, answer: Answer) -> Iterator[Hit | Verdict]:
             f"{thread_of(answer.first)} {touched(answer.first)}{element_of(answer.first)}, "
             f"{before:,} bytes before its start"
         )
-        yield Hit(
-            message,
-            access.instr,
-            breaks_when=f"this launch: grid {bound.grid}",
-            key=f"{access.kind} before {region.name}",
-            label=f"{touched(answer.first)} before its start",
-            launch=bound,
-            witness=place(found, answer.first),
-        )
-        yield Verdict("refuted", message, access.instr, launch=bound)
+        key = f"{access.kind} before {region.name}"
+        label = f"{touched(answer.first)} before its start"
+        witnessed = place(found, answer.first)
+        yield from refuted(bound, message, access.instr, key, label, witnessed)
