@@ -173,12 +173,27 @@ def _answers(device: Device) -> dict[str, Any]:
     answers |= {"Stream": Stream, "ExternalStream": Stream, "Event": Event, "CUDAGraph": Graph}
     answers |= dict.fromkeys(("device", "device_of", "stream", "StreamContext", "graph"), Context)
     answers["_DeviceGuard"] = Context
-    answers |= {"manual_seed": torch.manual_seed, "manual_seed_all": torch.manual_seed}
-    answers |= {
-        "get_rng_state": lambda *_: torch.get_rng_state(),
-        "set_rng_state": lambda state, *_: torch.set_rng_state(state),
+    return answers | _random_numbers(torch.default_generator)
+
+
+def _random_numbers(generator: Any) -> dict[str, Any]:
+    """The functions of `torch.cuda` about random numbers, which are those of the CPU."""
+
+    def seed(value: Any) -> None:
+        # Not torch.manual_seed: that one seeds the CPU and then calls this.
+        generator.manual_seed(int(value))
+
+    return {
+        "manual_seed": seed,
+        "manual_seed_all": seed,
+        "seed": lambda: seed(generator.seed()),
+        "seed_all": lambda: seed(generator.seed()),
+        "initial_seed": generator.initial_seed,
+        "get_rng_state": lambda *_, **__: generator.get_state(),
+        "set_rng_state": lambda state, *_, **__: generator.set_state(state),
+        "get_rng_state_all": lambda: [generator.get_state()],
+        "set_rng_state_all": lambda states: generator.set_state(states[0]),
     }
-    return answers
 
 
 def _constant(value: Any) -> Any:
