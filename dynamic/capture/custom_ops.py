@@ -10,12 +10,24 @@ import functools
 import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from unittest import mock
 
-from .tensors import Stage
+if TYPE_CHECKING:
+    from .tensors import Stage
 
 _RUN = frozenset({"CPU", "CUDA", "CompositeExplicitAutograd", "CompositeImplicitAutograd"})
+
+
+def is_python(operation: Any) -> bool:
+    """True for an operator that somebody implemented in Python, whose kernels are to be seen."""
+    import torch
+
+    schema = operation._schema
+    name = schema.name.replace("::", "/")
+    overload = f"{name}.{schema.overload_name}" if schema.overload_name else name
+    implemented: set[str] = getattr(torch.library, "_impls", set())
+    return any(f"{overload}/{key}" in implemented for key in _RUN)
 
 
 @contextmanager

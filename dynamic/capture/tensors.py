@@ -17,6 +17,7 @@ from contextlib import ExitStack, contextmanager
 from math import prod
 from typing import Any
 
+from .custom_ops import is_python
 from .memory import extent, sparse_zeros
 from .storages import UNINITIALISED, ZEROED, Storages
 
@@ -174,7 +175,7 @@ class Stage:
         try:
             return operation(*args, **named)
         except NotImplementedError:
-            if not self.pretend or schema.is_mutable:
+            if not self.pretend or schema.is_mutable or is_python(operation):
                 raise
             with self._torch._C.DisableTorchFunction():
                 shapes = self._shapes(operation, schema, args, named)
@@ -250,6 +251,7 @@ class Stage:
             or not _may_be_large(tensors, args, named)
             or _is_view(schema)
             or any(t.device.type != "cpu" for t in tensors)
+            or is_python(operation)
         ):
             return None
         shapes = self._shapes(operation, schema, args, named)

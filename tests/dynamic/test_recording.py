@@ -193,6 +193,13 @@ def test_operators_of_torch_library_and_backward(record: Record) -> None:
     assert (backward.strides, backward.storage_bytes) == ((0,), 4), "an expanded gradient"
 
 
+def test_operators_on_large_tensors_run_all_the_same(record: Record) -> None:
+    made = launches(record("large_operators"), "scale")
+    assert [launch.arguments["factor"] for launch in made] == [Scalar("fp32", f) for f in (3.0, 2.0)]
+    assert {tensor(launch, "x").storage_bytes for launch in made} == {1 << 30}
+    assert record("large_operators").troubles == []
+
+
 def test_kernels_that_torch_generates(record: Record) -> None:
     made = record("generated")
     forward, backward, module = made.kernels
