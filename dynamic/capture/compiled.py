@@ -73,6 +73,18 @@ def compilation_redirected(device: Device, stage: Stage, captured: Captured) -> 
         yield
 
 
+@contextmanager
+def generated_kernels_seen() -> Iterator[None]:
+    """Inside, kernels that torch generates are compiled in this process and launched by Triton; for
+    a machine with a GPU."""
+    from torch._inductor import config
+
+    settings = {"compile_threads": 1, "use_static_cuda_launcher": False}
+    known = {key: value for key, value in settings.items() if hasattr(config, key)}
+    with config.patch(known):
+        yield
+
+
 def _restore(saved: dict[str, Any]) -> None:
     """Undo what was set."""
     if saved:

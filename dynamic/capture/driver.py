@@ -120,19 +120,22 @@ def run_once(call: Callable[[], Any], *_: Any, quantiles: Any = None, **named: A
     return [1.0] if named.get("return_mode") == "all" else 1.0
 
 
-def watched_launcher(genuine: Any, took: Took) -> Any:
-    """A launcher that takes each launch in and then makes it."""
+def watched_run(genuine: property, took: Callable[..., None]) -> property:
+    """`CompiledKernel.run`, whose launches are taken in and then made: by whatever driver, also of
+    kernels that were compiled earlier. `took` is given the kernel, the grid and the arguments."""
+    start = genuine.fget
+    assert start is not None
 
-    class Launcher:
-        def __init__(self, source: Any, metadata: Any) -> None:
-            self._source, self._metadata = source, metadata
-            self._genuine = genuine(source, metadata)
+    def run(kernel: Any) -> Any:
+        made = start(kernel)
+        if kernel.module is None:
+            # It does not load: this raises what is wrong.
+            return made
 
-        def __getattr__(self, name: str) -> Any:
-            return getattr(self._genuine, name)
+        def launch(x: Any, y: Any, z: Any, stream: Any, function: Any, *rest: Any) -> Any:
+            took(kernel, extent(x, y, z), rest[4:])
+            return made(x, y, z, stream, function, *rest)
 
-        def __call__(self, x: Any, y: Any, z: Any, stream: Any, function: Any, *rest: Any) -> Any:
-            took(self._source, self._metadata, extent(x, y, z), rest[4:])
-            return self._genuine(x, y, z, stream, function, *rest)
+        return launch
 
-    return Launcher
+    return property(run)

@@ -23,11 +23,11 @@ from ptxlint.launches import Launch
 
 from . import tuning
 from .arguments import COUNTING, Reader, spelled
-from .compiled import compilation_redirected
+from .compiled import compilation_redirected, generated_kernels_seen
 from .cuda import patches, threads_watched
 from .custom_ops import operators_watched
 from .devices import Device, device_of
-from .driver import recording_driver, run_once, watched_launcher
+from .driver import recording_driver, run_once, watched_run
 from .kernels import Captured, Kernel, Sink, Trouble
 from .storages import Storages
 from .tensors import Stage
@@ -59,6 +59,7 @@ class Recording:
         self._compiled: dict[str, Any] = {}
         self._made: list[Any] = []
         self._written: dict[str, frozenset[int] | None] = {}
+        self._is_open = True
 
     @property
     def capability(self) -> int:
@@ -74,6 +75,13 @@ class Recording:
     def troubles(self) -> list[Trouble]:
         """What was not captured."""
         return self.captured.troubles
+
+    def _took_real(self, kernel: Any, grid: tuple[int, int, int], values: tuple[Any, ...]) -> None:
+        """Take in a launch that is made on a GPU."""
+        if self._is_open:
+            # It may have been compiled before anybody looked.
+            self._compiled.setdefault(kernel.metadata.hash, kernel)
+            self._took(kernel.src, kernel.metadata, grid, values)
 
     def _took(
         self, source: Any, metadata: Any, grid: tuple[int, int, int], values: tuple[Any, ...]
@@ -178,7 +186,10 @@ def recording(
     stage = Stage(record._storages, pretend=not options.gpu)
     with ExitStack() as stack:
         _enter_driver(stack, record, options)
-        if not options.gpu:
+        if options.gpu:
+            stack.enter_context(generated_kernels_seen())
+        else:
+            _load_late_modules()
             for patch in patches(record.device, stage):
                 stack.enter_context(patch)
             stack.enter_context(mock.patch("triton.testing.do_bench", run_once))
@@ -194,6 +205,15 @@ def recording(
         # Nothing was loaded, and the driver that would unload it is gone.
         for compiled in record._made:
             compiled.module = None
+
+
+def _load_late_modules() -> None:
+    """Load what torch loads at its first call under a mode.
+
+    A build for GPUs asks for the devices while it loads these, and does not load if what it is told
+    is not true.
+    """
+    import torch._dynamo  # noqa: F401
 
 
 def _check_version(text: str) -> None:
@@ -227,9 +247,10 @@ def _enter_driver(stack: ExitStack, record: Recording, options: Options) -> None
     stack.enter_context(patch(compiler.CompiledKernel, "_init_handles", load))
     stack.enter_context(_announced(record))
     if options.gpu:
-        genuine = slot.active.launcher_cls
-        watched = watched_launcher(genuine, record._took)
-        stack.enter_context(patch(slot.active, "launcher_cls", watched))
+        # Drivers are replaced, by torch's compiler for one: kernels are not.
+        watched = watched_run(compiler.CompiledKernel.run, record._took_real)
+        stack.enter_context(patch(compiler.CompiledKernel, "run", watched))
+        stack.callback(setattr, record, "_is_open", False)
         return
     before = getattr(slot, "_active", None)
     slot.set_active(recording_driver(record.device, record._took, options.limited))

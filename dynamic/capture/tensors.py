@@ -412,6 +412,12 @@ def _modes(stage: Stage) -> tuple[Any, Any]:
         ) -> Any:
             return stage.dispatch(operation, tuple(args), dict(kwargs or {}))
 
+        @classmethod
+        def ignore_compile_internals(cls) -> bool:
+            """True where torch's compiler is to work as if nobody watched, and what it made is
+            watched as it runs. Otherwise it leaves functions as they stand under a mode."""
+            return not stage.pretend
+
     return Calls, Operations
 
 
