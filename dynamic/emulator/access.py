@@ -1,0 +1,234 @@
+"""Loads and stores on the memories of a batch, lane by lane.
+
+Addresses come as one number a lane that takes part. What must not be accessed is reported and left
+out: such a load brings zeros and such a store is lost, so that the run goes on.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxlint.dynamic.emulator.arena import ORIGIN, OUTSIDE, READ_ONLY, WRITTEN
+from ptxlint.dynamic.emulator.formats import RAW, Array, Flags
+from ptxlint.dynamic.emulator.spaces import WINDOW_SIZE, WINDOWS
+
+if TYPE_CHECKING:
+    from ptxlint.dynamic.emulator.batch import Batch
+    from ptxlint.ir.instruction import Instr
+
+Addresses = NDArray[np.int64]
+
+
+class Lanes:
+    """The lanes that take part in an access, one after the other.
+
+    `cta` and `thread` are their places; `index` the number of the lane in the batch. With all lanes
+    of a batch, nothing is picked out.
+    """
+
+    __slots__ = ("_batch", "cta", "flags", "index", "is_all", "thread")
+
+    def __init__(self, batch: Batch, flags: Flags | None) -> None:
+        self._batch = batch
+        self.flags = flags
+        self.is_all = flags is None
+        if flags is None:
+            self.index: NDArray[np.int64] = np.arange(batch.shape[0] * batch.shape[1])
+        else:
+            self.index = np.flatnonzero(np.broadcast_to(flags, batch.shape))
+        self.cta = self.index // batch.threads
+        self.thread = self.index - self.cta * batch.threads
+
+    def pick(self, values: Array) -> Array:
+        """Values of all lanes, for those that take part."""
+        full = np.broadcast_to(values, self._batch.shape)
+        return full.ravel() if self.is_all else full.ravel()[self.index]
+
+    def spread(self, values: Array) -> Array:
+        """What was found for those that take part, over all lanes; zeros in the others."""
+        if self.is_all:
+            return values.reshape(self._batch.shape)
+        out = np.zeros(self._batch.shape, dtype=values.dtype)
+        out.ravel()[self.index] = values
+        return out
+
+    def flagged(self, which: Flags) -> Flags:
+        """Some of those that take part, as a mask over all lanes."""
+        out = np.zeros(self._batch.shape, dtype=bool)
+        out.ravel()[self.index[which]] = True
+        return out
+
+
+class Memory:
+    """Where addresses of a state space lead to: an array of bytes and places in it."""
+
+    def __init__(self, space: str) -> None:
+        self.space = space
+
+    def resolve(
+        self,
+        batch: Batch,
+        instr: Instr,
+        lanes: Lanes,
+        address: Addresses,
+        size: int,
+        writes: bool,
+        reads: bool,
+    ) -> tuple[NDArray[np.uint8], Addresses, Flags | None]:
+        """The bytes of the space, where in them each lane's access begins, and which lanes may do
+        it (None: all). `size` is in bytes, and addresses must be multiples of it."""
+        device, faulty = batch.device, None
+        is_odd = address & (size - 1) != 0 if size & (size - 1) == 0 else None
+        if is_odd is not None and is_odd.any():
+            first = int(address[is_odd][0])
+            device.report(
+                batch, instr, "misaligned",
+                f"address {first:#x} is no multiple of {size}", lanes.flagged(is_odd),
+                address=first, size=size,
+            )  # fmt: skip
+            faulty = is_odd
+        memory, place, outside = self._locate(batch, lanes, address, size)
+        if outside is not None:
+            self._outside(batch, instr, lanes, address, size, outside, writes)
+            faulty = outside if faulty is None else faulty | outside
+        if self.space == "global":
+            refused = _watch(batch, instr, lanes, place, size, faulty, writes, reads)
+            if refused is not None:
+                faulty = refused if faulty is None else faulty | refused
+        return memory, place, None if faulty is None else ~faulty
+
+    def _locate(
+        self, batch: Batch, lanes: Lanes, address: Addresses, size: int
+    ) -> tuple[NDArray[np.uint8], Addresses, Flags | None]:
+        if self.space == "global":
+            arena = batch.device.arena
+            low, high = int(address.min()), int(address.max())
+            place = address - ORIGIN
+            if arena.holds(low, high + size):
+                return arena.bytes, place, None
+            inside = (place >= 0) & (place + size <= len(arena.bytes))
+            safe = np.where(inside, place, 0)
+            state = arena.state
+            inside &= (state[safe] != OUTSIDE) & (state[safe + (size - 1) * inside] != OUTSIDE)
+            return arena.bytes, np.where(inside, place, 0), None if inside.all() else ~inside
+        if self.space == "shared":
+            limit, start = batch.device.shared, lanes.cta * batch.shared_stride
+            memory = batch.shared
+        elif self.space == "local":
+            limit, start = batch.program.local, lanes.index * batch.local_stride
+            memory = batch.local
+        else:
+            memory = batch.device.parameters
+            limit, start = len(memory), np.zeros_like(address)
+        outside = (address < 0) | (address + size > limit)
+        if not outside.any():
+            return memory, start + address, None
+        return memory, np.where(outside, 0, start + address), outside
+
+    def _outside(
+        self,
+        batch: Batch,
+        instr: Instr,
+        lanes: Lanes,
+        address: Addresses,
+        size: int,
+        outside: Flags,
+        writes: bool,
+    ) -> None:
+        first = int(address[outside][0])
+        verb = "writes" if writes else "reads"
+        where = f"{size} bytes at {first:#x} of {self.space} memory"
+        if self.space == "global":
+            near = batch.device.arena.near(first)
+            if near is not None:
+                beyond = first - near.end if first >= near.end else first - near.start
+                side = "beyond the end of" if first >= near.end else "before the start of"
+                if near.start <= first < near.end:
+                    beyond, side = near.end - first, "before the end, and on beyond it, of"
+                where = f"{size} bytes, {abs(beyond):,} bytes {side} {near.name}"
+        batch.device.report(
+            batch, instr, "outside", f"{verb} {where}", lanes.flagged(outside),
+            address=first, size=size,
+        )  # fmt: skip
+
+
+def _watch(
+    batch: Batch,
+    instr: Instr,
+    lanes: Lanes,
+    place: Addresses,
+    size: int,
+    faulty: Flags | None,
+    writes: bool,
+    reads: bool,
+) -> Flags | None:
+    """Hold an access to global memory against the state of its bytes; the lanes refused."""
+    arena = batch.device.arena
+    if not len(place):
+        return None
+    if faulty is None and arena.is_plain(int(place.min()), int(place.max()) + size):
+        return None
+    state = arena.state[place]
+    refused = None
+    good = np.ones(len(place), dtype=bool) if faulty is None else ~faulty
+    if writes:
+        locked = good & (state & READ_ONLY != 0)
+        if locked.any():
+            batch.device.report(
+                batch, instr, "read_only", "writes memory that is read only", lanes.flagged(locked)
+            )
+            refused = locked
+            good &= ~locked
+    if reads:
+        blank = good & (state & WRITTEN == 0)
+        if blank.any():
+            batch.device.report(
+                batch, instr, "blank", "reads memory that nothing was written to",
+                lanes.flagged(blank), address=int(place[blank][0]) + ORIGIN, size=size,
+            )  # fmt: skip
+    if writes:
+        written = np.full((good.sum(), size), WRITTEN, dtype=np.uint8)
+        kind = np.dtype(np.complex128) if size == 16 else RAW[8 * size]
+        scatter(arena.state, place[good], written.view(kind)[:, 0], size)
+    return refused
+
+
+def gather(memory: NDArray[np.uint8], place: Addresses, size: int) -> Array:
+    """So many bytes at each place, as one unsigned number (16 bytes: complex, as a container)."""
+    if size == 32:
+        halves = [gather(memory, place + 16 * at, 16) for at in range(2)]
+        return np.stack(halves, axis=-1)
+    kind: np.dtype[Any] = np.dtype(np.complex128) if size == 16 else RAW[8 * size]
+    count = len(memory) // size * size
+    out: Array = memory[:count].view(kind)[place // size]
+    return out
+
+
+def scatter(memory: NDArray[np.uint8], place: Addresses, values: Array, size: int) -> None:
+    """Put numbers of `size` bytes where they belong; of several at one place the last one stays."""
+    kind: np.dtype[Any] = np.dtype(np.complex128) if size == 16 else RAW[8 * size]
+    count = len(memory) // size * size
+    memory[:count].view(kind)[place // size] = values.view(kind)
+
+
+def generic(address: Addresses) -> list[tuple[str, Flags]]:
+    """The state spaces that generic addresses lie in, each with the lanes whose do."""
+    found: list[tuple[str, Flags]] = []
+    rest = np.ones(len(address), dtype=bool)
+    low = int(address.min())
+    if low >= ORIGIN:
+        return [("global", rest)]
+    for space, start in WINDOWS.items():
+        inside = (address >= start) & (address < start + WINDOW_SIZE)
+        if inside.any():
+            found.append((space, inside))
+            rest = rest & ~inside
+    if rest.any():
+        found.append(("global", rest))
+    return found
+
+
+__all__ = ["Addresses", "Lanes", "Memory", "gather", "generic", "scatter"]

@@ -1,0 +1,143 @@
+"""Global memory: all allocations of a run in one array, with a state for each byte.
+
+Device addresses are offsets into the array plus `ORIGIN`. Allocations are aligned to 256 bytes and
+kept apart by `GAP` bytes that belong to nobody, so that an access beyond an end meets them first.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxlint.dynamic.emulator.formats import Array
+
+ORIGIN: Final = 1 << 32
+"""The device address of the first byte: far from zero, so that a null pointer is told."""
+GAP: Final = 4096
+_ALIGNMENT: Final = 256
+
+OUTSIDE: Final = 0
+BLANK: Final = 1
+"""Allocated, nothing written yet."""
+WRITTEN: Final = 2
+READ_ONLY: Final = 4
+"""Added to the state of bytes that the kernel may not write."""
+
+
+class Allocation(NamedTuple):
+    """Bytes `start` up to, not including, `end` of device addresses."""
+
+    name: str
+    start: int
+    end: int
+
+
+class _Pending(NamedTuple):
+    start: int
+    size: int
+    contents: NDArray[np.uint8] | None
+    state: int
+
+
+class Arena:
+    """Global memory of one run."""
+
+    def __init__(self) -> None:
+        self.bytes: NDArray[np.uint8] = np.zeros(0, dtype=np.uint8)
+        self.state: NDArray[np.uint8] = np.zeros(0, dtype=np.uint8)
+        self.allocations: list[Allocation] = []
+        self._pending: list[_Pending] = []
+        self._end = GAP
+        self._views: dict[np.dtype[np.generic], Array] = {}
+        self._starts: NDArray[np.int64] | None = None
+        self._plain: dict[int, bool] = {}
+
+    def allocate(
+        self,
+        name: str,
+        size: int,
+        contents: Array | None = None,
+        *,
+        shift: int = 0,
+        is_read_only: bool = False,
+    ) -> Allocation:
+        """Set `size` bytes aside; `shift` puts the first one so many bytes behind a multiple of
+        256. Without contents they are blank."""
+        start = -(-self._end // _ALIGNMENT) * _ALIGNMENT + shift
+        self._end = start + size + GAP
+        found = Allocation(name, ORIGIN + start, ORIGIN + start + size)
+        self.allocations.append(found)
+        flat = None if contents is None else np.ascontiguousarray(contents).view(np.uint8).ravel()
+        state = (BLANK if flat is None else WRITTEN) | (READ_ONLY if is_read_only else 0)
+        self._pending.append(_Pending(start, size, flat, state))
+        return found
+
+    def seal(self) -> None:
+        """Lay out what was allocated; before the first access."""
+        size = -(-self._end // 16) * 16
+        self.bytes = np.zeros(size, dtype=np.uint8)
+        self.state = np.zeros(size, dtype=np.uint8)
+        for start, length, contents, state in self._pending:
+            self.state[start : start + length] = state
+            if contents is not None:
+                self.bytes[start : start + length] = contents
+        self._pending.clear()
+        self._views.clear()
+        self._starts = np.array([a.start for a in self.allocations], dtype=np.int64)
+
+    def view(self, kind: np.dtype[np.generic]) -> Array:
+        """All bytes as elements of a type; element i lies at byte i times its size."""
+        found = self._views.get(kind)
+        if found is None:
+            count = len(self.bytes) // kind.itemsize * kind.itemsize
+            found = self._views[kind] = self.bytes[:count].view(kind)
+        return found
+
+    def contents(self, allocation: Allocation) -> NDArray[np.uint8]:
+        """The bytes of an allocation, as they are now."""
+        return self.bytes[allocation.start - ORIGIN : allocation.end - ORIGIN]
+
+    def holds(self, low: int, high: int) -> bool:
+        """True if the bytes from `low` up to, not including, `high` are of one allocation."""
+        found = self.at(low)
+        return found is not None and high <= found.end
+
+    def at(self, address: int) -> Allocation | None:
+        """The allocation that holds the byte at an address."""
+        if self._starts is None or not len(self._starts):
+            return None
+        place = int(np.searchsorted(self._starts, address, side="right")) - 1
+        if place < 0:
+            return None
+        found = self.allocations[place]
+        return found if address < found.end else None
+
+    def is_plain(self, low: int, high: int) -> bool:
+        """True if nothing needs to be noted of accesses to these offsets: all bytes of their
+        allocation are written and may be written."""
+        found = self.at(low + ORIGIN)
+        if found is None or high + ORIGIN > found.end:
+            return False
+        plain = self._plain.get(found.start)
+        if not plain:
+            state = self.state[found.start - ORIGIN : found.end - ORIGIN]
+            plain = bool((state == WRITTEN).all())
+            if plain or found.start not in self._plain:
+                self._plain[found.start] = plain
+        return plain
+
+    def near(self, address: int) -> Allocation | None:
+        """The allocation that an address lies in, or closest to."""
+        if not self.allocations:
+            return None
+        return min(
+            self.allocations,
+            key=lambda a: 0 if a.start <= address < a.end else min(
+                abs(a.start - address), abs(address - a.end + 1)
+            ),
+        )  # fmt: skip
+
+
+__all__ = ["BLANK", "GAP", "ORIGIN", "OUTSIDE", "READ_ONLY", "WRITTEN", "Allocation", "Arena"]

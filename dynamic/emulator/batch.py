@@ -1,0 +1,175 @@
+"""Some CTAs of a launch while they run: registers, shared and local memory, and who is where.
+
+Values are arrays over CTAs (first axis) and threads (second). A *front* is a set of lanes that
+stand at the same place of the program; a mask tells which, None stands for all lanes of the batch.
+Masks, like values, may be shorter where they do not depend on an axis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxlint.dynamic.emulator.formats import RAW, Array, Flags
+from ptxlint.launches import Extent
+
+if TYPE_CHECKING:
+    from ptxlint.dynamic.emulator.device import Device
+    from ptxlint.dynamic.emulator.effects.barriers import Barrier
+    from ptxlint.dynamic.emulator.program import Program
+
+Mask: TypeAlias = "Flags | None"
+Step: TypeAlias = "Callable[[Batch, Mask], None]"
+"""What an instruction does in the lanes of a mask."""
+Reader: TypeAlias = "Callable[[Batch], Array]"
+"""What an operand holds."""
+
+WARP: Final = 32
+
+
+class Batch:
+    """The state of some CTAs.
+
+    `registers` holds, by the register's number in the program, its bits in all lanes; None if it
+    was never written.
+    """
+
+    def __init__(self, device: Device, program: Program, ctas: Sequence[Extent]) -> None:
+        self.device = device
+        self.program = program
+        width, height, depth = device.block
+        self.ctas = list(ctas)
+        self.threads = width * height * depth
+        self.shape = (len(self.ctas), self.threads)
+        self.registers: list[Array | None] = [None] * program.registers
+        self.carry: Flags = np.zeros((1, 1), dtype=bool)
+        self.alive: Mask = None
+        self.fronts: dict[int, Mask] = {0: None}
+        self.parked: dict[int, Flags] = {}
+        """Lanes that wait for others of their warp, by the segment where they do."""
+        self.is_stuck = False
+        """True once lanes were waited for that do not come."""
+        self.barriers: dict[int, Barrier] = {}
+        self.interval: NDArray[np.int64] = np.zeros(len(self.ctas), dtype=np.int64)
+        """How many barriers each CTA has passed."""
+        self.shared_stride = -(-max(device.shared, 1) // 16) * 16
+        self.shared: NDArray[np.uint8] = np.zeros(
+            self.shared_stride * len(self.ctas), dtype=np.uint8
+        )
+        self.local_stride = -(-max(program.local, 1) // 16) * 16
+        self._local: NDArray[np.uint8] | None = None
+        lanes = np.arange(self.threads, dtype=np.uint32)[None, :]
+        places = np.array(self.ctas, dtype=np.uint32).reshape(-1, 3)
+        self.cta = np.arange(len(self.ctas), dtype=np.int64)[:, None]
+        self.thread = lanes
+        x, y = np.uint32(width), np.uint32(height)
+        self.special: dict[str, Array] = {
+            "%tid.x": lanes % x,
+            "%tid.y": lanes // x % y,
+            "%tid.z": lanes // (x * y),
+            "%laneid": lanes % np.uint32(WARP),
+            "%warpid": lanes // np.uint32(WARP),
+            "%nwarpid": _one(-(-self.threads // WARP)),
+            "%lanemask_eq": np.uint32(1) << lanes % np.uint32(WARP),
+            **{f"%ctaid.{axis}": places[:, at : at + 1] for at, axis in enumerate("xyz")},
+            **{f"%ntid.{axis}": _one(device.block[at]) for at, axis in enumerate("xyz")},
+            **{f"%nctaid.{axis}": _one(device.grid[at]) for at, axis in enumerate("xyz")},
+            **device.special(),
+        }
+        bit = self.special["%lanemask_eq"]
+        self.special["%lanemask_lt"] = bit - np.uint32(1)
+        self.special["%lanemask_le"] = bit | bit - np.uint32(1)
+        self.special["%lanemask_gt"] = ~(bit | bit - np.uint32(1))
+        self.special["%lanemask_ge"] = ~(bit - np.uint32(1))
+
+    @property
+    def local(self) -> NDArray[np.uint8]:
+        """Local memory of all lanes, made when it is used."""
+        if self._local is None:
+            size = self.local_stride * self.shape[0] * self.shape[1]
+            self._local = np.zeros(size, dtype=np.uint8)
+        return self._local
+
+    # Lanes ------------------------------------------------------------------------------------
+    def full(self, values: Array) -> Array:
+        """Values with both axes in full; not to be written to."""
+        return np.broadcast_to(values, self.shape)
+
+    def lanes(self, mask: Mask) -> Flags:
+        """A mask as an array over all lanes; not to be written to."""
+        if mask is None:
+            return np.broadcast_to(np.True_, self.shape)
+        return np.broadcast_to(mask, self.shape)
+
+    def some(self, mask: Mask, flags: Flags) -> Mask:
+        """The lanes of a mask in which flags hold."""
+        both = flags if mask is None else mask & flags
+        return None if both.all() else both
+
+    def go(self, place: int, mask: Mask) -> None:
+        """Put lanes where they go on; those that are there already join them."""
+        if place in self.fronts:
+            there = self.fronts[place]
+            if there is None or mask is None:
+                mask = None
+            else:
+                mask = there | mask
+                if mask.all():
+                    mask = None
+        self.fronts[place] = mask
+
+    def leave(self, mask: Mask) -> None:
+        """Lanes that come to the end of the kernel."""
+        alive = self.lanes(self.alive)
+        self.alive = np.zeros((1, 1), dtype=bool) if mask is None else alive & ~mask
+
+    # Values -----------------------------------------------------------------------------------
+    def value(self, register: int, width: int) -> Array:
+        """The bits of a register; zeros where it was never written."""
+        found = self.registers[register]
+        if found is None:
+            found = self.registers[register] = np.zeros((1, 1), dtype=RAW[width])
+        return found
+
+    def put(self, register: int, bits: Array, mask: Mask) -> None:
+        """Give a register new bits in the lanes of a mask.
+
+        Arrays are shared between registers and never changed: a new one takes the place of the
+        old one.
+        """
+        if mask is None:
+            self.registers[register] = bits
+            return
+        old = self.registers[register]
+        if old is None:
+            old = np.zeros((1, 1), dtype=bits.dtype)
+        self.registers[register] = np.where(mask, bits, old)
+
+    def spread(self, register: int, bits: Array, lanes: Flags) -> None:
+        """Give a register bits that were found for the lanes of a mask alone, one a lane."""
+        old = self.registers[register]
+        new = np.zeros(self.shape, dtype=bits.dtype)
+        if old is not None:
+            new[...] = old
+        new[lanes] = bits
+        self.registers[register] = new
+
+
+def _one(number: int) -> Array:
+    return np.array([[number]], dtype=np.uint32)
+
+
+def holds(mask: Mask) -> bool:
+    """True if a mask has a lane."""
+    return mask is None or bool(mask.any())
+
+
+def without(mask: Mask, flags: Any) -> Mask:
+    """The lanes of a mask in which flags do not hold."""
+    return ~flags if mask is None else mask & ~flags
+
+
+__all__ = ["WARP", "Batch", "Mask", "Reader", "Step", "holds", "without"]

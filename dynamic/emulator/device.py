@@ -1,0 +1,99 @@
+"""What all CTAs of a launch share: its extents, parameters, global memory, and what was found."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxlint.dynamic.emulator.arena import Arena
+from ptxlint.dynamic.emulator.formats import Array, Flags
+from ptxlint.launches import Extent
+
+if TYPE_CHECKING:
+    from ptxlint.dynamic.emulator.batch import Batch
+    from ptxlint.ir.instruction import Instr
+
+
+class Fault(NamedTuple):
+    """Something that a thread did wrong.
+
+    `kind` is one of `outside` (memory of nobody), `misaligned`, `read_only`, `blank` (read before
+    it was written), `race`, `deadlock`, `divergence`, `trap`, `hang`; `values` are numbers that
+    tell more, by name.
+    """
+
+    kind: str
+    instr: Instr
+    ctaid: Extent
+    tid: Extent
+    message: str
+    lanes: int
+    """In so many lanes, the first of which is told."""
+    values: dict[str, int]
+
+
+class Device:
+    """The launch of one kernel."""
+
+    def __init__(
+        self,
+        grid: Extent,
+        block: Extent,
+        shared: int,
+        parameters: NDArray[np.uint8],
+        arena: Arena,
+        capability: int = 80,
+    ) -> None:
+        self.grid = grid
+        self.block = block
+        self.shared = shared
+        """Bytes of shared memory of a CTA, static and dynamic."""
+        self.parameters = parameters
+        self.arena = arena
+        self.capability = capability
+        self.faults: list[Fault] = []
+        self._seen: dict[tuple[str, int], int] = {}
+        self.steps = 0
+        """Steps that are left before a run is given up for a hang."""
+
+    def special(self) -> dict[str, Array]:
+        """Special registers that are alike for all lanes."""
+        words = {
+            "%smid": 0, "%nsmid": 1, "%gridid": 1, "%clusterid.x": 0, "%cluster_ctaid.x": 0,
+            "%cluster_ctarank": 0, "%cluster_nctarank": 1, "%nclusterid.x": self.grid[0],
+            "%cluster_nctaid.x": 1, "%dynamic_smem_size": self.shared,
+            "%total_smem_size": self.shared, "%clock": 0, "%globaltimer_lo": 0,
+        }  # fmt: skip
+        longer = {"%clock64": 0, "%globaltimer": 0}
+        return {
+            **{name: np.array([[word]], dtype=np.uint32) for name, word in words.items()},
+            **{name: np.array([[word]], dtype=np.uint64) for name, word in longer.items()},
+        }
+
+    def report(
+        self,
+        batch: Batch,
+        instr: Instr,
+        kind: str,
+        message: str,
+        lanes: Flags,
+        **values: int,
+    ) -> None:
+        """Note a fault of the lanes of a mask; of each kind one an instruction."""
+        count = int(np.broadcast_to(lanes, batch.shape).sum())
+        key = kind, instr.index
+        at = self._seen.get(key)
+        if at is not None:
+            old = self.faults[at]
+            self.faults[at] = old._replace(lanes=old.lanes + count)
+            return
+        cta, thread = (int(x) for x in np.argwhere(np.broadcast_to(lanes, batch.shape))[0])
+        width, height, _ = self.block
+        tid = thread % width, thread // width % height, thread // (width * height)
+        self._seen[key] = len(self.faults)
+        self.faults.append(Fault(kind, instr, batch.ctas[cta], tid, message, count, values))
+
+
+__all__ = ["Device", "Fault"]

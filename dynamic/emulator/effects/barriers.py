@@ -1,0 +1,194 @@
+"""Barriers of a CTA (PTX ISA, "bar, barrier")."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from ptxlint.dynamic.emulator.batch import WARP, Batch, Mask, Reader, Step
+from ptxlint.dynamic.emulator.formats import Array, Flags
+from ptxlint.dynamic.emulator.frame import Frame
+from ptxlint.dynamic.emulator.meeting import warp_meeting
+from ptxlint.dynamic.emulator.operands import Writer, reader, writer
+from ptxlint.dynamic.emulator.semantics import UnsupportedError
+from ptxlint.ir.instruction import Instr
+
+if TYPE_CHECKING:
+    from ptxlint.dynamic.emulator.effects import End, Waiting
+
+
+class Arrival(NamedTuple):
+    """Lanes that wait at a barrier, and what they bring and take."""
+
+    place: int
+    lanes: Flags
+    instr: Instr
+    holds: Array | None
+    deliver: Callable[[Batch, Array, Mask], None] | None
+
+
+class Barrier:
+    """One barrier of all CTAs of a batch: how many threads have come, and who waits."""
+
+    def __init__(self, ctas: int) -> None:
+        self.arrived = np.zeros(ctas, dtype=np.int64)
+        self.waiting: list[Arrival] = []
+
+
+def _bar(frame: Frame, instr: Instr) -> Waiting | None:
+    shape = instr.shape
+    if shape.has("cluster"):
+        return None
+    if shape.has("warp"):
+        member = reader(frame, instr, instr.operands[0], "u32")
+        return warp_meeting(lambda batch, mask: None, member)
+    form = "arrive" if shape.has("arrive") else "red" if shape.has("red") else "sync"
+    operands = list(instr.operands)
+    target = operands.pop(0) if form == "red" else None
+    predicate = operands.pop() if form == "red" else None
+    number = reader(frame, instr, operands[0], "u32")
+    count = reader(frame, instr, operands[1], "u32") if len(operands) > 1 else None
+    put: Writer | None = None
+    holds: Reader | None = None
+    if target is not None and predicate is not None:
+        put = writer(frame, instr, target, "u32" if shape.has("popc") else "pred")
+        holds = reader(frame, instr, predicate, "pred")
+    fold = _fold(instr) if form == "red" else None
+
+    def waiting(here: int, behind: int) -> End:
+        def come(batch: Batch, mask: Mask) -> None:
+            deliver = None
+            if put is not None and fold is not None:
+                deliver = _delivery(put, fold)
+            flags = None if holds is None else holds(batch)
+            _arrive(
+                batch, instr, mask, behind, number(batch), None if count is None else count(batch),
+                form, flags, deliver,
+            )  # fmt: skip
+
+        return come
+
+    return waiting
+
+
+def _fold(instr: Instr) -> Any:
+    if instr.shape.has("popc"):
+        return lambda flags, there: (flags & there).sum(axis=1, keepdims=True).astype(np.uint32)
+    if instr.shape.has("and"):
+        return lambda flags, there: (flags | ~there).all(axis=1, keepdims=True)
+    return lambda flags, there: (flags & there).any(axis=1, keepdims=True)
+
+
+def _delivery(put: Writer, fold: Any) -> Callable[[Batch, Array, Mask], None]:
+    def deliver(batch: Batch, brought: Array, mask: Mask) -> None:
+        flags, there = brought
+        put(batch, fold(flags, there), mask)
+
+    return deliver
+
+
+def _arrive(
+    batch: Batch,
+    instr: Instr,
+    mask: Mask,
+    behind: int,
+    number: Array,
+    count: Array | None,
+    form: str,
+    flags: Array | None,
+    deliver: Callable[[Batch, Array, Mask], None] | None,
+) -> None:
+    """Lanes come to a barrier; those that complete it set all that wait free."""
+    lanes = batch.lanes(mask)
+    numbers = np.unique(np.broadcast_to(number, batch.shape)[lanes])
+    for one in numbers.tolist():
+        part = lanes & (number == one)
+        barrier = batch.barriers.get(one)
+        if barrier is None:
+            barrier = batch.barriers[one] = Barrier(batch.shape[0])
+        barrier.arrived += _threads(batch, part)
+        if form == "arrive":
+            batch.go(behind, None if part.all() else part)
+        else:
+            brought = None if flags is None else np.array(batch.full(flags))
+            barrier.waiting.append(Arrival(behind, np.array(part), instr, brought, deliver))
+        expected = _expected(batch, count, part)
+        _complete(batch, barrier, barrier.arrived >= expected, part)
+
+
+def _threads(batch: Batch, part: Flags) -> Any:
+    """How many threads arrive, by CTA: a warp counts as a whole."""
+    from ptxlint.dynamic.emulator.effects.exchange import warps
+
+    here = warps(batch, part).any(axis=-1).sum(axis=1) * WARP
+    return np.minimum(here, -(-batch.threads // WARP) * WARP)
+
+
+def _expected(batch: Batch, count: Array | None, part: Flags) -> Any:
+    if count is None:
+        return _threads(batch, batch.lanes(batch.alive))
+    full = np.where(part, np.broadcast_to(count, batch.shape), 0)
+    return np.where(part.any(axis=1), full.max(axis=1), np.iinfo(np.int64).max)
+
+
+def _complete(batch: Batch, barrier: Barrier, done: Any, part: Flags) -> None:
+    """Set those free who wait in CTAs whose barrier is complete."""
+    done = done & (barrier.arrived > 0)
+    if not done.any():
+        return
+    barrier.arrived[done] = 0
+    rows = done[:, None]
+    batch.interval[done] += 1
+    left: list[Arrival] = []
+    freed = [(arrival, arrival.lanes & rows) for arrival in barrier.waiting]
+    together = _together(batch, freed)
+    for arrival, free in freed:
+        if free.any():
+            mask: Mask = None if free.all() else free
+            if arrival.deliver is not None and together is not None:
+                arrival.deliver(batch, together, mask)
+            batch.go(arrival.place, mask)
+        rest = arrival.lanes & ~rows
+        if rest.any():
+            left.append(arrival._replace(lanes=rest))
+    barrier.waiting = left
+
+
+def _together(batch: Batch, freed: list[tuple[Arrival, Flags]]) -> tuple[Array, Flags] | None:
+    """What all that are set free brought to a reduction, and who they are."""
+    if all(arrival.holds is None for arrival, _ in freed):
+        return None
+    flags = np.zeros(batch.shape, dtype=bool)
+    there = np.zeros(batch.shape, dtype=bool)
+    for arrival, free in freed:
+        there |= free
+        if arrival.holds is not None:
+            flags |= arrival.holds & free
+    return flags, there
+
+
+def recount(batch: Batch) -> None:
+    """Lanes have left the kernel: barriers that waited for them may be complete."""
+    expected = _threads(batch, batch.lanes(batch.alive))
+    for barrier in batch.barriers.values():
+        if barrier.waiting:
+            everyone = np.zeros(batch.shape, dtype=bool)
+            for arrival in barrier.waiting:
+                everyone |= arrival.lanes
+            _complete(batch, barrier, barrier.arrived >= np.maximum(expected, 1), everyone)
+
+
+def _cluster(frame: Frame, instr: Instr) -> Step | None:
+    """A cluster of one CTA waits for nobody else; larger ones are not run."""
+    if instr.shape.has("cluster"):
+        return lambda batch, mask: None
+    raise UnsupportedError(instr)
+
+
+STEPS: Final[dict[str, Callable[[Frame, Instr], Step | None]]] = {"barrier": _cluster}
+WAITING: Final[dict[str, Callable[[Frame, Instr], Waiting | None]]] = {"bar": _bar, "barrier": _bar}
+
+
+__all__ = ["STEPS", "WAITING", "Arrival", "Barrier", "recount"]

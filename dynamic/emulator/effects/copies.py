@@ -1,0 +1,99 @@
+"""Copies from global to shared memory (PTX ISA, "cp.async").
+
+The bytes are copied at once: that is one of the orders which the asynchronous copy allows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+
+from ptxlint.dynamic.emulator.access import Lanes, gather, scatter
+from ptxlint.dynamic.emulator.batch import Batch, Mask, Step
+from ptxlint.dynamic.emulator.effects.memory import MEMORIES
+from ptxlint.dynamic.emulator.formats import Array
+from ptxlint.dynamic.emulator.frame import Frame
+from ptxlint.dynamic.emulator.operands import address, literal, reader
+from ptxlint.dynamic.emulator.semantics import UnsupportedError
+from ptxlint.ir.instruction import Instr
+
+
+def _cp(frame: Frame, instr: Instr) -> Step | None:
+    shape = instr.shape
+    if shape.has("bulk") or shape.has("reduce"):
+        raise UnsupportedError(instr, "bulk copies")
+    if shape.has("commit_group") or shape.has("wait_group") or shape.has("wait_all"):
+        return lambda batch, mask: None
+    if shape.has("mbarrier::arrive::noinc") or shape.has("mbarrier"):
+        raise UnsupportedError(instr, "arrival of a copy at an mbarrier")
+    target, source, size, *rest = instr.operands
+    to, from_ = address(frame, instr, target), address(frame, instr, source)
+    width = literal(size, "u32")
+    assert width is not None
+    count = int(width.item())
+    if (rest and not shape.has("L2::cache_hint")) or len(rest) == 2:
+        given = reader(frame, instr, rest[0], "u32")
+    else:
+        given = None
+    ignores = shape.has("ignore-src")
+    if ignores:
+        raise UnsupportedError(instr, "cp.async with ignore-src")
+
+    def step(batch: Batch, mask: Mask) -> None:
+        lanes = Lanes(batch, mask)
+        place = lanes.pick(from_(batch))
+        amount = None
+        if given is not None:
+            amount = np.minimum(lanes.pick(given(batch)), np.uint32(count))
+        words = _fetch(batch, instr, lanes, place, count, amount)
+        memory, start, allowed = MEMORIES["shared"].resolve(
+            batch, instr, lanes, lanes.pick(to(batch)), count, True, False
+        )
+        if allowed is not None:
+            start, words = start[allowed], words[allowed]
+        scatter(memory, start, words, count)
+
+    return step
+
+
+def _fetch(
+    batch: Batch, instr: Instr, lanes: Lanes, place: Array, count: int, amount: Array | None
+) -> Array:
+    """The bytes copied, one element a lane; zeros beyond the `amount` that a lane reads."""
+    kind = np.dtype(np.complex128) if count == 16 else np.dtype(f"u{count}")
+    out = np.zeros(len(lanes.index), dtype=kind)
+    whole = np.ones(len(place), dtype=bool) if amount is None else amount == count
+    if whole.any():
+        part = lanes if whole.all() else Lanes(batch, lanes.flagged(whole))
+        memory, at, allowed = MEMORIES["global"].resolve(
+            batch, instr, part, place[whole], count, False, True
+        )
+        found = gather(memory, at, count)
+        if allowed is not None:
+            found[~allowed] = 0
+        out[whole] = found
+    if amount is None:
+        return out
+    # Of the few that read a part of their bytes, one byte after the other.
+    bytes_ = out.view(np.uint8).reshape(len(out), count)
+    for offset in range(count):
+        some = ~whole & (amount > offset)
+        if some.any():
+            part = Lanes(batch, lanes.flagged(some))
+            memory, at, allowed = MEMORIES["global"].resolve(
+                batch, instr, part, place[some] + offset, 1, False, True
+            )
+            found = gather(memory, at, 1)
+            if allowed is not None:
+                found[~allowed] = 0
+            bytes_[some, offset] = found
+    return out
+
+
+ROWS: Final[dict[str, Callable[[Frame, Instr], Step | None]]] = {"cp": _cp}
+"""By opcode."""
+
+
+__all__ = ["ROWS"]

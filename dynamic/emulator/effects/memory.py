@@ -1,0 +1,181 @@
+"""Loads, stores and hints (PTX ISA, "ld", "st", "prefetch", "membar/fence")."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+
+from ptxlint.dynamic.emulator.access import Addresses, Lanes, Memory, gather, generic, scatter
+from ptxlint.dynamic.emulator.batch import Batch, Mask, Reader, Step
+from ptxlint.dynamic.emulator.formats import RAW, Array, dtype, fitted, raw
+from ptxlint.dynamic.emulator.frame import Frame
+from ptxlint.dynamic.emulator.operands import address, literal, reader
+from ptxlint.dynamic.emulator.semantics import UnsupportedError
+from ptxlint.ir.instruction import Instr
+from ptxlint.ir.operand import Address, Operand, Register, Sink, Symbol, Vector
+from ptxlint.ir.types import bits
+
+MEMORIES: Final = {space: Memory(space) for space in ("global", "shared", "local", "param")}
+
+
+def space_of(frame: Frame, instr: Instr, operand: Operand) -> str:
+    """The state space that an address operand is in; "" for a generic address."""
+    space: str = instr.shape.space
+    if isinstance(operand, Address) and isinstance(operand.base, Symbol):
+        space = frame.place(instr, operand.base).space
+    if space == "const":
+        return "global"
+    return space
+
+
+def elements(operand: Operand) -> tuple[Operand, ...]:
+    """The parts of a vector operand, or the operand itself."""
+    return operand.elements if isinstance(operand, Vector) else (operand,)
+
+
+def spaces(space: str, where: Addresses) -> list[tuple[str, np.ndarray, Addresses]]:
+    """The state spaces that lanes access, with the lanes and their addresses in each."""
+    from ptxlint.dynamic.emulator.spaces import window
+
+    if space:
+        return [(space, np.ones(len(where), dtype=bool), where)]
+    return [(found, inside, where[inside] - window(found)) for found, inside in generic(where)]
+
+
+def _load(frame: Frame, instr: Instr) -> Step:
+    shape = instr.shape
+    target, source = instr.operands[:2]
+    kind = shape.type
+    if kind == "b128":
+        raise UnsupportedError(instr, "128-bit registers")
+    parts = elements(target)
+    width = bits(kind) // 8
+    size = width * len(parts)
+    where, space = address(frame, instr, source), space_of(frame, instr, source)
+    writes = [
+        (at, frame.number(part), bits(part.type))
+        for at, part in enumerate(parts)
+        if isinstance(part, Register)
+    ]
+    if any(not isinstance(part, Register | Sink) for part in parts):
+        raise UnsupportedError(instr, "a destination that is no register")
+    part_type = dtype(kind)
+
+    def step(batch: Batch, mask: Mask) -> None:
+        place = where(batch)
+        if mask is None and space == "param" and place.size == 1:
+            _put_all(batch, writes, _parameter(batch, int(place.item()), size, part_type), kind)
+            return
+        lanes = Lanes(batch, mask)
+        words = _read(batch, instr, lanes, space, lanes.pick(place), size)
+        pieces = words.view(RAW[8 * width]).reshape(len(lanes.index), -1)
+        for at, number, register in writes:
+            values = fitted(np.ascontiguousarray(pieces[:, at]).view(part_type), kind, register)
+            if mask is None:
+                batch.registers[number] = values.reshape(batch.shape)
+            else:
+                batch.spread(number, values, batch.lanes(mask))
+
+    return step
+
+
+def _parameter(batch: Batch, place: int, size: int, part: np.dtype) -> Array:
+    return batch.device.parameters[place : place + size].view(part)
+
+
+def _put_all(batch: Batch, writes: list[tuple[int, int, int]], pieces: Array, kind: str) -> None:
+    for at, number, register in writes:
+        batch.registers[number] = fitted(pieces[at : at + 1].reshape(1, 1), kind, register)
+
+
+def _read(
+    batch: Batch, instr: Instr, lanes: Lanes, space: str, where: Addresses, size: int
+) -> Array:
+    """The bytes at addresses, one element a lane."""
+    if space:
+        memory, place, allowed = MEMORIES[space].resolve(
+            batch, instr, lanes, where, size, False, True
+        )
+        out = gather(memory, place, size)
+        if allowed is not None:
+            out[~allowed] = 0
+        return out
+    kind = np.dtype(np.complex128) if size == 16 else RAW[8 * size]
+    out = np.zeros(len(where), dtype=kind)
+    for found, inside, there in spaces("", where):
+        part = Lanes(batch, lanes.flagged(inside))
+        out[inside] = _read(batch, instr, part, found, there, size)
+    return out
+
+
+def write(
+    batch: Batch, instr: Instr, lanes: Lanes, space: str, where: Addresses, values: Array, size: int
+) -> None:
+    """Put elements at addresses, one a lane."""
+    for found, inside, there in spaces(space, where):
+        part = lanes if inside.all() else Lanes(batch, lanes.flagged(inside))
+        memory, place, allowed = MEMORIES[found].resolve(
+            batch, instr, part, there, size, True, False
+        )
+        chosen = values[inside]
+        if allowed is not None:
+            place, chosen = place[allowed], chosen[allowed]
+        scatter(memory, place, chosen, size)
+
+
+def _store(frame: Frame, instr: Instr) -> Step:
+    shape = instr.shape
+    if shape.has("async") or shape.has("bulk"):
+        raise UnsupportedError(instr, "asynchronous stores")
+    target, source = instr.operands[:2]
+    kind = shape.type
+    if kind == "b128":
+        raise UnsupportedError(instr, "128-bit registers")
+    parts = elements(source)
+    width = bits(kind) // 8
+    size = width * len(parts)
+    where, space = address(frame, instr, target), space_of(frame, instr, target)
+    reads = [_stored(frame, instr, part, kind) for part in parts]
+    container = np.dtype(np.complex128) if size == 16 else RAW[8 * min(size, 16)]
+
+    def step(batch: Batch, mask: Mask) -> None:
+        lanes = Lanes(batch, mask)
+        place = lanes.pick(where(batch))
+        columns = [lanes.pick(raw(read(batch))) for read in reads]
+        words = columns[0] if len(columns) == 1 else np.stack(columns, axis=-1).view(container)
+        write(batch, instr, lanes, space, place, words.reshape(-1), size)
+
+    if size > 16:
+        raise UnsupportedError(instr, "stores of 32 bytes")
+    return step
+
+
+def _stored(frame: Frame, instr: Instr, operand: Operand, kind: str) -> Reader:
+    """What is stored: the low bits of a register, or a literal's."""
+    word = literal(operand, kind)
+    if word is not None:
+        return lambda batch: word
+    return reader(frame, instr, operand, f"b{bits(kind)}")
+
+
+def _nothing(frame: Frame, instr: Instr) -> Step:
+    """A hint, or an order that one step after the other keeps anyway."""
+    return lambda batch, mask: None
+
+
+ROWS: Final[dict[str, Callable[[Frame, Instr], Step | None]]] = {
+    "ld": _load,
+    "ldu": _load,
+    "st": _store,
+    **dict.fromkeys(
+        ("prefetch", "prefetchu", "applypriority", "discard", "membar", "fence", "nanosleep",
+         "setmaxnreg", "griddepcontrol", "pmevent", "createpolicy"),
+        _nothing,
+    ),
+}  # fmt: skip
+"""By opcode."""
+
+
+__all__ = ["MEMORIES", "ROWS", "elements", "space_of", "spaces", "write"]

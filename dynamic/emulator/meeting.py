@@ -1,0 +1,87 @@
+"""Where lanes of a warp wait for each other: `.sync` instructions and those of whole warps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ptxlint.dynamic.emulator.batch import WARP, Batch, Mask, Reader, Step, holds
+from ptxlint.dynamic.emulator.formats import Flags
+
+if TYPE_CHECKING:
+    from ptxlint.dynamic.emulator.effects import End, Waiting
+
+
+def warp_meeting(step: Step, who: Reader | None) -> Waiting:
+    """A step that lanes take together once all of their warp that `who` names are there.
+
+    Without `who` all lanes of the warp are waited for if they are alive.
+    """
+
+    def waiting(here: int, behind: int) -> End:
+        def come(batch: Batch, mask: Mask) -> None:
+            ready: Mask = mask
+            if mask is not None or here in batch.parked:
+                ready = _ready(batch, mask, here, who)
+                if not holds(ready):
+                    return
+            step(batch, ready)
+            batch.go(behind, ready)
+
+        return come
+
+    return waiting
+
+
+def _ready(batch: Batch, mask: Mask, here: int, who: Reader | None) -> Mask:
+    """The lanes whose companions are all there; the others are parked."""
+    before = batch.parked.pop(here, None)
+    if before is None and mask is not None and mask.shape[1] == 1:
+        # Whole CTAs are there.
+        return mask
+    there = batch.lanes(mask)
+    if before is not None:
+        there = there | before
+    if batch.is_stuck:
+        # Nobody else will come: those who are there go on, and were reported.
+        return _mask(there)
+    missing = _missing(batch, there, who)
+    waits = there & missing
+    if waits.any():
+        batch.parked[here] = waits
+        there = there & ~missing
+    return _mask(there)
+
+
+def _mask(there: Flags) -> Mask:
+    return None if there.all() else np.array(there)
+
+
+def _missing(batch: Batch, there: Flags, who: Reader | None) -> Flags:
+    """The lanes that wait for a companion which is alive and not there."""
+    from ptxlint.dynamic.emulator.effects.exchange import lanes, warps
+
+    absent = warps(batch, batch.lanes(batch.alive) & ~there)
+    if not absent.any():
+        return np.zeros((1, 1), dtype=bool)
+    lane = np.arange(WARP, dtype=np.uint32)
+    gone = np.bitwise_or.reduce(np.where(absent, np.uint32(1) << lane, np.uint32(0)), axis=-1)
+    if who is None:
+        waits = np.broadcast_to((gone != 0)[..., None], absent.shape)
+    else:
+        waits = warps(batch, who(batch)).astype(np.uint32) & gone[..., None] != 0
+    return lanes(batch, waits)
+
+
+def release(batch: Batch) -> None:
+    """Let parked lanes look once more whether all are there, as when others have left."""
+    parked, batch.parked = batch.parked, {}
+    for place, flags in parked.items():
+        batch.go(place, flags)
+
+
+Reporter = Callable[[Batch], None]
+
+__all__ = ["release", "warp_meeting"]

@@ -1,0 +1,149 @@
+"""The way in: a kernel, a grid and arguments; out come what it wrote and what it did wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from ptxlint.dynamic.emulator.arena import Allocation, Arena
+from ptxlint.dynamic.emulator.batch import Batch
+from ptxlint.dynamic.emulator.device import Device, Fault
+from ptxlint.dynamic.emulator.layout import Layout
+from ptxlint.dynamic.emulator.program import Program
+from ptxlint.dynamic.emulator.schedule import Schedule, ranks
+from ptxlint.dynamic.emulator.translate import translate
+from ptxlint.ir.function import Function
+from ptxlint.ir.module import Module
+from ptxlint.ir.types import bits
+from ptxlint.launches import Extent
+
+LANES: Final = 16384
+"""So many lanes run side by side, rounded down to whole CTAs: their values fit the caches."""
+MOST_TURNS: Final = 1_000_000
+"""Segments that a batch may run before it is given up for a hang."""
+_SLICE: Final = 20_000
+
+
+class Outcome(NamedTuple):
+    """What a run came to: what was done wrong, and by how many CTAs all was done."""
+
+    faults: list[Fault]
+    ctas: int
+    is_complete: bool
+
+
+class Emulator:
+    """A kernel, translated once for all its launches."""
+
+    def __init__(self, module: Module, kernel: Function) -> None:
+        self.module = module
+        self.kernel = kernel
+        self.layout = Layout(module, kernel)
+        self._fixed = Arena()
+        self._constants: list[tuple[str, int, Any, int]] = []
+        # Addresses of the module's variables are part of the program: they lie first.
+        for name, (variable, contents) in self.layout.globals.items():
+            size = variable.size or 0
+            place = self._fixed.allocate(name, size, contents)
+            self._constants.append((name, size, contents, place.start))
+            self.layout.place_global(name, place.start)
+        self.program: Program = translate(module, kernel, self.layout)
+
+    def arena(self) -> Arena:
+        """Global memory with the module's variables in it."""
+        arena = Arena()
+        for name, size, contents, start in self._constants:
+            filled = np.zeros(size, dtype=np.uint8) if contents is None else contents
+            placed = arena.allocate(name, size, filled)
+            assert placed.start == start
+        return arena
+
+    def run(
+        self,
+        grid: Extent,
+        block: Extent,
+        values: Mapping[str, bytes],
+        arena: Arena,
+        dynamic_shared: int = 0,
+        capability: int = 80,
+        lanes: int = LANES,
+    ) -> Outcome:
+        """Run a launch. `values` are the bytes of parameters by name; those missing are zeros."""
+        parameters = np.zeros(max(self.program.parameter_bytes, 1), dtype=np.uint8)
+        for variable in self.kernel.params:
+            given = values.get(variable.name)
+            if given is not None:
+                start = self.layout.parameters[variable.name]
+                parameters[start : start + len(given)] = np.frombuffer(given, dtype=np.uint8)
+        arena.seal()
+        shared = self.program.shared + dynamic_shared
+        device = Device(grid, block, shared, parameters, arena, capability)
+        threads = block[0] * block[1] * block[2]
+        at_once = max(1, lanes // threads)
+        ctas = _ctas(grid)
+        done, is_complete = 0, True
+        waiting: list[Schedule] = []
+        order: list[int] | None = None
+        with np.errstate(all="ignore"):
+            for start in range(0, len(ctas), at_once):
+                batch = Batch(device, self.program, ctas[start : start + at_once])
+                if order is None:
+                    order = ranks(batch)
+                waiting.append(Schedule(batch, order))
+                waiting = [s for s in waiting if not s.run(_SLICE)]
+            turns = _SLICE
+            while waiting and turns < MOST_TURNS:
+                waiting = [s for s in waiting if not s.run(_SLICE)]
+                turns += _SLICE
+        if waiting:
+            is_complete = False
+            for schedule in waiting:
+                schedule.give_up()
+        done = len(ctas) - sum(s.unfinished() for s in waiting)
+        return Outcome(device.faults, done, is_complete)
+
+
+def _ctas(grid: Extent) -> list[Extent]:
+    return [(x, y, z) for z in range(grid[2]) for y in range(grid[1]) for x in range(grid[0])]
+
+
+def run(
+    module: Module,
+    kernel: Function,
+    grid: Extent,
+    arguments: Sequence[Any],
+    *,
+    dynamic_shared: int = 0,
+) -> Outcome:
+    """Run a kernel on numpy arrays, which are changed in place, and numbers, in the order of its
+    parameters; parameters beyond the arguments (Triton's scratch pointers) are zeros."""
+    emulator = Emulator(module, kernel)
+    arena = emulator.arena()
+    values: dict[str, bytes] = {}
+    placed: list[tuple[Allocation, Any]] = []
+    for variable, argument in zip(kernel.params, arguments, strict=False):
+        width = variable.size or bits(variable.type) // 8
+        if isinstance(argument, np.ndarray):
+            allocation = arena.allocate(variable.name, argument.nbytes, argument)
+            placed.append((allocation, argument))
+            values[variable.name] = allocation.start.to_bytes(8, "little")
+        elif isinstance(argument, float):
+            kind: Any = {2: np.float16, 4: np.float32, 8: np.float64}[width]
+            values[variable.name] = kind(argument).tobytes()
+        else:
+            values[variable.name] = (int(argument) & ((1 << 8 * width) - 1)).to_bytes(
+                width, "little"
+            )
+    block = kernel.directives.get("reqntid") or kernel.directives.get("maxntid") or (1,)
+    extents = [int(x) for x in block] + [1, 1]
+    outcome = emulator.run(
+        grid, (extents[0], extents[1], extents[2]), values, arena, dynamic_shared
+    )
+    for allocation, argument in placed:
+        argument[...] = arena.contents(allocation).view(argument.dtype).reshape(argument.shape)
+    return outcome
+
+
+__all__ = ["LANES", "Emulator", "Outcome", "run"]

@@ -1,0 +1,131 @@
+"""Runs the CTAs of a batch until all have left: who goes on, and what happens when nobody can."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from ptxlint.dynamic.emulator.batch import Batch
+from ptxlint.dynamic.emulator.effects.barriers import recount
+from ptxlint.dynamic.emulator.meeting import release
+
+_PATIENCE: Final = 64
+"""So often lanes may go back while others wait, before these get a turn."""
+
+
+class Schedule:
+    """The turns of one batch. `places` ranks the segments of the program."""
+
+    def __init__(self, batch: Batch, places: list[int]) -> None:
+        self._batch = batch
+        self._places = places
+        self._last: dict[int, int] = {}
+        self._turn = 0
+        self._returns = 0
+        self._before = -1
+
+    def run(self, turns: int) -> bool:
+        """Go on for so many turns; True once all lanes have left."""
+        batch, segments, fronts = self._batch, self._batch.program.segments, self._batch.fronts
+        for _ in range(turns):
+            if not fronts and not self._wake():
+                return True
+            place = self._next()
+            mask = fronts.pop(place)
+            segment = segments[place]
+            for step in segment.steps:
+                step(batch, mask)
+            segment.end(batch, mask)
+        return False
+
+    def give_up(self) -> None:
+        """Say of the lanes that still run that they do not come to an end."""
+        batch = self._batch
+        for place, mask in batch.fronts.items():
+            instrs = batch.program.segments[place].instrs
+            if instrs:
+                batch.device.report(
+                    batch, instrs[0], "hang", "does not come to an end", batch.lanes(mask)
+                )
+
+    def unfinished(self) -> int:
+        """The CTAs of which some lane has not left."""
+        batch = self._batch
+        return int(batch.lanes(batch.alive).any(axis=1).sum())
+
+    def _next(self) -> int:
+        """The place that is furthest behind; after much patience, the one that waited longest."""
+        fronts = self._batch.fronts
+        if len(fronts) == 1:
+            only: int = next(iter(fronts))
+            return only
+        self._turn += 1
+        chosen: int = min(fronts, key=self._places.__getitem__)
+        rank = self._places[chosen]
+        if rank <= self._before:
+            self._returns += 1
+        self._before = rank
+        if self._returns > _PATIENCE:
+            self._returns = 0
+            chosen = min(fronts, key=lambda place: self._last.get(place, -1))
+            self._before = -1
+        self._last[chosen] = self._turn
+        return chosen
+
+    def _wake(self) -> bool:
+        """Nobody can go on: let those who wait look whether all are there. False if nobody waits,
+        or if those who wait do so for nobody."""
+        batch = self._batch
+        recount(batch)
+        if batch.fronts:
+            return True
+        if batch.parked:
+            if batch.is_stuck:
+                return False
+            left = sum(int(flags.sum()) for flags in batch.parked.values())
+            release(batch)
+            # Once more with everybody taken for there, if that changes nothing.
+            batch.is_stuck = left == self._stuck_before
+            self._stuck_before = left
+            if batch.is_stuck:
+                self._report_parked()
+            return True
+        for number, barrier in sorted(batch.barriers.items()):
+            if barrier.waiting:
+                first = barrier.waiting[0]
+                lanes = np.zeros(batch.shape, dtype=bool)
+                for arrival in barrier.waiting:
+                    lanes |= arrival.lanes
+                batch.device.report(
+                    batch, first.instr, "deadlock",
+                    f"{int(lanes.sum())} threads wait at barrier {number} for others that never "
+                    "come", lanes,
+                )  # fmt: skip
+                barrier.waiting.clear()
+        return False
+
+    _stuck_before = -1
+
+    def _report_parked(self) -> None:
+        batch = self._batch
+        for place, flags in batch.fronts.items():
+            instrs = batch.program.segments[place].instrs
+            if instrs and flags is not None:
+                batch.device.report(
+                    batch, instrs[0], "divergence",
+                    "waits for lanes of its warp that never come", flags,
+                )  # fmt: skip
+
+
+def ranks(batch: Batch) -> list[int]:
+    """By segment, its place in the order of turns."""
+    segments = batch.program.segments
+    order = sorted(range(len(segments)), key=lambda at: segments[at].rank)
+    out = [0] * len(segments)
+    for place, at in enumerate(order):
+        out[at] = place
+    return out
+
+
+__all__ = ["Schedule", "ranks"]

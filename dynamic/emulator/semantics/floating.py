@@ -1,0 +1,328 @@
+"""Floating-point arithmetic (PTX ISA, "Floating Point Instructions", "Half Precision …").
+
+What PTX rounds is rounded once: sums and products of float32 and float64 as numpy has them, fused
+ones by `rounding`. Sixteen-bit numbers are computed wider, where a sum or product of two is exact
+enough to be rounded once more without harm. Approximate instructions are computed in float64 and
+rounded, which is within the error that PTX allows them; the device's results may differ by as much.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from ptxlint.dynamic.emulator.formats import Array, raw
+from ptxlint.dynamic.emulator.rounding import (
+    FORMATS,
+    flushed,
+    fma32,
+    fma64,
+    from_bf16,
+    narrowed,
+    odd_sum,
+    to_bf16,
+    two_product,
+)
+from ptxlint.dynamic.emulator.semantics.lanewise import (
+    Computation,
+    Lanewise,
+    Maker,
+    UnsupportedError,
+    alike,
+)
+from ptxlint.ir.instruction import Instr
+from ptxlint.ir.types import FLOATS
+
+_HALF: Final = {"f16x2": "f16", "bf16x2": "bf16", "f32x2": "f32"}
+_DIRECTED: Final = ("rz", "rm", "rp")
+_NAN: Final = {2: np.uint16(0x7FFF), 4: np.uint32(0x7FFFFFFF), 8: np.uint64(0x7FFFFFFFFFFFFFFF)}
+"""The canonical NaN by the bytes of the format (f64: any NaN will do)."""
+
+
+def is_floating(instr: Instr) -> bool:
+    """True if an instruction computes with floating-point numbers."""
+    types = instr.shape.types
+    return bool(types) and types[0] in FLOATS
+
+
+def _type(instr: Instr) -> str:
+    return instr.shape.types[0]
+
+
+def _mode(instr: Instr) -> str:
+    return next((m for m in instr.shape.modifiers if m in _DIRECTED), "rn")
+
+
+def on(kind: str, compute: Computation) -> Computation:
+    """A computation on float32 or wider, made one on arrays of the type as they are kept.
+
+    f16 is computed in float32 and rounded by the way back, bf16 likewise; pairs part by part.
+    """
+    part = _HALF.get(kind)
+    if part is not None:
+        return _on_pairs(part, on(part, compute))
+    if kind == "bf16":
+        return lambda *args: _to_bf16(compute(*(from_bf16(a) for a in args)))
+    if kind == "f16":
+        return lambda *args: _to_f16(compute(*(a.astype(np.float32) for a in args)))
+    return compute
+
+
+def _to_bf16(values: Any) -> Array:
+    if values.dtype == np.float64:
+        bits = narrowed(values, FORMATS["bf16"]).astype(np.float32)
+        return to_bf16(bits)
+    return to_bf16(values)
+
+
+def _to_f16(values: Any) -> Array:
+    out: Array = values.astype(np.float16)
+    return _canonical(out)
+
+
+def _canonical(values: Array) -> Array:
+    """With one NaN for all."""
+    is_nan = np.isnan(values)
+    if not is_nan.any():
+        return values
+    nan: Any = _NAN[values.dtype.itemsize]
+    return np.where(is_nan, nan, raw(values)).view(values.dtype)
+
+
+def _on_pairs(part: str, compute: Computation) -> Computation:
+    kind: Any = {"f16": np.float16, "bf16": np.uint16, "f32": np.float32}[part]
+
+    def on_parts(*args: Array) -> Array:
+        split = [np.ascontiguousarray(a)[..., None].view(kind) for a in args]
+        out = np.ascontiguousarray(compute(*split))
+        return out.view(args[0].dtype)[..., 0]
+
+    return on_parts
+
+
+def _finished(instr: Instr, compute: Computation) -> Computation:
+    """With what modifiers do to operands and result: `.ftz`, `.sat`, `.relu`, one NaN for all."""
+    shape, kind = instr.shape, _type(instr)
+    flushes = shape.has("ftz") and kind in ("f32", "f32x2")
+    saturates, relu = shape.has("sat"), shape.has("relu")
+
+    def finished(*args: Array) -> Array:
+        out: Any = compute(*(flushed(a) for a in args) if flushes else args)
+        if flushes:
+            out = flushed(out)
+        if saturates or relu:
+            zero = out.dtype.type(0)
+            is_nan = np.isnan(out)
+            out = np.where(out > zero, out, zero)
+            if saturates:
+                out = np.minimum(out, out.dtype.type(1))
+            elif relu:
+                out = np.where(is_nan, out.dtype.type(np.nan), out)
+        return out if kind in ("f64", "f16", "bf16", "f16x2", "bf16x2") else _canonical(out)
+
+    return finished
+
+
+def _rounded(instr: Instr, arity: int, plain: Computation, exact: Computation) -> Lanewise:
+    """An operation that `plain` rounds to nearest; for other modes `exact` gives it in float64,
+    rounded to odd, which is rounded once more."""
+    kind, mode = _type(instr), _mode(instr)
+    compute = plain
+    if mode != "rn":
+        part = _HALF.get(kind, kind)
+        if part == "f64":
+            raise UnsupportedError(instr, f"f64 is rounded to nearest only, not by .{mode}")
+        form = FORMATS[part]
+
+        def directed(*args: Array) -> Array:
+            wide: Any = exact(*(a.astype(np.float64) for a in args))
+            return narrowed(wide, form, mode).astype(np.float32)
+
+        compute = directed
+    return alike(on(kind, _finished(instr, compute)), kind, arity)
+
+
+def _fma(instr: Instr) -> Lanewise:
+    kind = _HALF.get(_type(instr), _type(instr))
+    if kind in ("f16", "bf16"):
+        # A product of two is exact in float64; the sum is rounded to odd, so that it can be
+        # rounded once more.
+        return _rounded(instr, 3, _fma_odd, _fma_odd)
+    if kind == "f64":
+        return _rounded(instr, 3, fma64, fma64)
+    return _rounded(instr, 3, fma32, _fma_odd)
+
+
+def _fma_odd(a: Array, b: Array, c: Array) -> Array:
+    wide = np.float64
+    return odd_sum(a.astype(wide) * b.astype(wide), c.astype(wide))
+
+
+def _add(instr: Instr) -> Lanewise:
+    return _rounded(instr, 2, lambda a, b: a + b, odd_sum)
+
+
+def _sub(instr: Instr) -> Lanewise:
+    return _rounded(instr, 2, lambda a, b: a - b, lambda a, b: odd_sum(a, -b))
+
+
+def _mul(instr: Instr) -> Lanewise:
+    # A product of two float32 has 48 bits: exact in float64.
+    return _rounded(instr, 2, lambda a, b: a * b, lambda a, b: a * b)
+
+
+def _div(instr: Instr) -> Lanewise:
+    return _rounded(instr, 2, lambda a, b: a / b, _quotient_odd)
+
+
+def _quotient_odd(a: Array, b: Array) -> Array:
+    """A quotient rounded to odd: its last bit is 1 unless it is exact."""
+    out = a / b
+    product, rest = two_product(out, b)
+    left = (a - product) - rest
+    word = out.view(np.uint64)
+    is_even = (word & np.uint64(1) == 0) & (left != 0) & np.isfinite(out)
+    outward = (left > 0) == (a > 0)
+    moved = np.where(outward, word + np.uint64(1), word - np.uint64(1))
+    return np.where(is_even, moved, word).view(np.float64)
+
+
+def _sqrt(instr: Instr) -> Lanewise:
+    return _rounded(instr, 1, np.sqrt, _root_odd)
+
+
+def _root_odd(a: Array) -> Array:
+    out = np.sqrt(a)
+    product, rest = two_product(out, out)
+    left = (a - product) - rest
+    word = out.view(np.uint64)
+    is_even = (word & np.uint64(1) == 0) & (left != 0) & np.isfinite(out)
+    moved = np.where(left > 0, word + np.uint64(1), word - np.uint64(1))
+    return np.where(is_even, moved, word).view(np.float64)
+
+
+def _reciprocal(instr: Instr) -> Lanewise:
+    one: Callable[[Array], Array] = lambda a: a.dtype.type(1) / a  # noqa: E731
+    return _rounded(instr, 1, one, lambda a: _quotient_odd(np.ones_like(a), a))
+
+
+def _approximate(compute: Callable[[Any], Any]) -> Maker:
+    """One that PTX bounds by an error: computed in float64 and rounded."""
+
+    def make(instr: Instr) -> Lanewise:
+        kind = _type(instr)
+
+        def wide(a: Array) -> Array:
+            out: Array = compute(a.astype(np.float64))
+            return out if kind == "f64" else out.astype(np.float32)
+
+        return alike(on(kind, _finished(instr, wide)), kind, 1)
+
+    return make
+
+
+def _minmax(sign: int) -> Maker:
+    """A NaN gives way to a number unless `.NaN` is given; minus zero is below zero."""
+
+    def make(instr: Instr) -> Lanewise:
+        shape, kind = instr.shape, _type(instr)
+        keeps_nan, by_magnitude = shape.has("NaN"), shape.has("abs")
+        flips = shape.has("xorsign")
+
+        def pick(a: Array, b: Array) -> Array:
+            x, y = (np.abs(a), np.abs(b)) if by_magnitude else (a, b)
+            takes_b = (y < x) if sign < 0 else (y > x)
+            # Of two zeros the sign decides.
+            takes_b = takes_b | (x == y) & (np.signbit(y) if sign < 0 else ~np.signbit(y))
+            takes_b = takes_b | np.isnan(x)
+            out = np.where(takes_b & ~np.isnan(y), y, x)
+            is_nan = np.isnan(x) | np.isnan(y) if keeps_nan else np.isnan(x) & np.isnan(y)
+            if is_nan.any():
+                out = np.where(is_nan, out.dtype.type(np.nan), out)
+            if flips:
+                is_negative = np.signbit(a) ^ np.signbit(b)
+                out = np.where(is_negative, -np.abs(out), np.abs(out))
+            return out
+
+        if kind == "f64":
+            return alike(pick, kind, 2)
+        arity = len(instr.operands) - 1
+        pairwise = pick
+        if arity == 3:
+            return alike(on(kind, _finished(instr, lambda a, b, c: pairwise(pairwise(a, b), c))),
+                         kind, 3)  # fmt: skip
+        return alike(on(kind, _finished(instr, pick)), kind, 2)
+
+    return make
+
+
+def _sign(compute: Callable[[Array, Array], Array]) -> Maker:
+    """`neg` and `abs`: the sign bit alone is changed, of NaN as well."""
+
+    def make(instr: Instr) -> Lanewise:
+        kind = _type(instr)
+        flushes = instr.shape.has("ftz") and kind == "f32"
+
+        def change(a: Array) -> Array:
+            word = raw(flushed(a) if flushes else a)
+            width = 8 * word.dtype.itemsize
+            part = 16 if kind in ("f16x2", "bf16x2") else 32 if kind == "f32x2" else width
+            top = sum(1 << at for at in range(part - 1, width, part))
+            return compute(word, word.dtype.type(top)).view(a.dtype)
+
+        return alike(change, kind, 1)
+
+    return make
+
+
+def _copysign(instr: Instr) -> Lanewise:
+    return alike(lambda a, b: np.copysign(b, a), _type(instr), 2)
+
+
+def _testp(instr: Instr) -> Lanewise:
+    kind, shape = _type(instr), instr.shape
+    tiny = np.finfo(np.float64 if kind == "f64" else np.float32).tiny
+
+    def subnormal(a: Array) -> Array:
+        return (np.abs(a) < tiny) & (a != 0)
+
+    tests: dict[str, Computation] = {
+        "finite": np.isfinite,
+        "infinite": np.isinf,
+        "number": lambda a: ~np.isnan(a),
+        "notanumber": np.isnan,
+        "normal": lambda a: np.isfinite(a) & ~subnormal(a) & (a != 0),
+        "subnormal": subnormal,
+    }
+    test = next(tests[m] for m in shape.modifiers if m in tests)
+    return Lanewise(test, (kind,), ("pred",))
+
+
+ROWS: Final[dict[str, Maker]] = {
+    "add": _add,
+    "sub": _sub,
+    "mul": _mul,
+    "fma": _fma,
+    "mad": _fma,
+    "div": _div,
+    "sqrt": _sqrt,
+    "rcp": _reciprocal,
+    "rsqrt": _approximate(lambda a: 1 / np.sqrt(a)),
+    "ex2": _approximate(np.exp2),
+    "lg2": _approximate(np.log2),
+    "sin": _approximate(np.sin),
+    "cos": _approximate(np.cos),
+    "tanh": _approximate(np.tanh),
+    "min": _minmax(-1),
+    "max": _minmax(1),
+    "neg": _sign(lambda word, top: word ^ top),
+    "abs": _sign(lambda word, top: word & ~top),
+    "copysign": _copysign,
+    "testp": _testp,
+}
+"""By opcode, for floating-point operands."""
+
+
+__all__ = ["ROWS", "is_floating", "on"]
