@@ -95,14 +95,15 @@ def attempt(
 def offsets(
     loaded: Loaded, log: LoggedPtx, module: Module, placement: Placement
 ) -> dict[int, list[int]]:
-    """By instruction: the least and the greatest byte from the first element of its tensor."""
+    """By instruction: the least and the greatest byte from the first element of its tensor, and
+    what is left of the least address when it is divided by 16."""
     data = module.variable(VARIABLE).read() if log.sites else b""
     bases = {a.instr.index: a.base for a in loaded.facts.get(AccessAnalysis).in_global}
     found: dict[int, list[int]] = {}
     for site, (least, greatest) in log.read(data).items():
         start = placement.addresses.get(bases.get(site, ""))
         if start is not None:
-            found[site] = [least - start, greatest - start]
+            found[site] = [least - start, greatest - start, least % 16]
     return found
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import torch
 import triton
+import triton.language as tl
 
 KERNELS = Path(__file__).resolve().parents[2] / "fixtures" / "kernels"
 ROWS, COLUMNS, STRIDE = 7, 1000, 1008
@@ -47,6 +48,19 @@ def indices(count, low, high, dtype=torch.int32):
 def tiles(n, block=1024):
     """Programs for n elements."""
     return (triton.cdiv(n, block),)
+
+
+@triton.jit
+def first_of_rows(out_ptr, before_ptr, x_ptr, behind_ptr, stride):
+    """The start of a row is worked out in 32 bits; two tensors lie around the one that is read."""
+    row = tl.program_id(0)
+    tl.store(out_ptr + row, tl.load(x_ptr + row * stride))
+
+
+@triton.jit
+def first_of_rows_wide(out_ptr, before_ptr, x_ptr, behind_ptr, stride):
+    row = tl.program_id(0).to(tl.int64)
+    tl.store(out_ptr + row, tl.load(x_ptr + row * stride))
 
 
 elementwise = ("relu", "sigmoid", "tanh", "elu", "gelu", "silu", "leaky_relu")
@@ -337,6 +351,13 @@ masks.chunks_off_by_one[(ROWS,)](rows(), rows(), STRIDE, COLUMNS, BLOCK=256)
 masks.rows_off_by_one[(1, 8)](rows(), STRIDE, ROWS, COLUMNS, BLOCK=128)
 launches.shift_line[tiles(N)](flat(N), flat(N), 2, N, BLOCK=1024)
 launches.shift_line[tiles(N)](flat(N), flat(N), -2, N, BLOCK=1024)
+guards.map_bare_load[tiles(N)](flat(N), flat(N), N, BLOCK=1024)
+guards.map_bare_store[tiles(N)](flat(N), flat(N), N, BLOCK=1024)
+for low, high in ((0, N), (-1, N - 1)):
+    launches.gather[tiles(N)](flat(N), flat(N), indices(N, low, high), N, BLOCK=1024)
+serving.embedding[(9, 4)](
+    flat(9 * COLUMNS), flat(50 * COLUMNS), indices(9, 42, 50), 9, COLUMNS, BLOCK=256
+)
 launches.copy_heads[(1, 1, 65_536)](flat(65_536 * 8), flat(65_536 * 8), 8, BLOCK=1024)
 launches.copy_heads_wide[(65_536,)](flat(65_536 * 8), flat(65_536 * 8), 8, BLOCK=1024)
 
@@ -366,4 +387,18 @@ for kernel, n in (
     (launches.fill_wide, 2**31 + 1024),
 ):
     kernel[tiles(n)](flat(n), 1.0, n, BLOCK=1024)
+# A wrap that lands in another tensor: half a word's range from where it should, 4 GiB away.
+for kernel, count in (
+    (first_of_rows, 524_288),
+    (first_of_rows, 524_289),
+    (first_of_rows_wide, 524_289),
+):
+    elements = (count - 1) * 4096 + 1
+    kernel[(count,)](
+        flat(count, torch.float16),
+        flat(2**32, torch.float16),
+        flat(elements, torch.float16),
+        flat(2**32, torch.float16),
+        4096,
+    )
 print("done")

@@ -21,8 +21,10 @@ from pathlib import Path
 from typing import Any
 
 from cases import Case, cases, load
+from compare import compared
 from seeds import LARGE, is_watched
 
+from ptxlint.dynamic.cuda_driver import Context, NoDriverError
 from ptxlint.engine.options import Options
 from ptxlint.engine.run import run as check
 from ptxlint.frontends.discovery import Input
@@ -126,6 +128,20 @@ def batches(every: list[tuple[int, Case]]) -> list[list[tuple[int, Case]]]:
     return [*large, *(small[i : i + BATCH] for i in range(0, len(small), BATCH))]
 
 
+def device() -> str:
+    """The name of the GPU; empty without one."""
+    try:
+        return Context().device.name
+    except NoDriverError:
+        return ""
+
+
+def made_with(bundle: str) -> dict[str, str]:
+    """The versions of the compiler that the kernels are of."""
+    run = json.loads(Path(bundle, "manifest.json").read_text(encoding="utf-8"))["runs"][0]
+    return {"triton": run["triton"], "arch": run["arch"]}
+
+
 def main() -> None:
     """Run all cases and write what was found."""
     options = argparse.ArgumentParser(description=__doc__)
@@ -133,6 +149,7 @@ def main() -> None:
     options.add_argument("results")
     options.add_argument("--jobs", type=int, default=14)
     options.add_argument("--only", default="")
+    options.add_argument("--all-checked", action="store_true", help="the checker sees every case")
     options.add_argument("--without-gpu", action="store_true", help="ptxlint's side alone")
     given = options.parse_args()
     every = [(n, case) for n, case in enumerate(cases(given.bundle)) if given.only in case.name]
@@ -152,21 +169,27 @@ def main() -> None:
         finally:
             room.give(size)
 
-    results: dict[str, dict[int, dict[str, Any]]] = {}
-    for mode in () if given.without_gpu else ("logged", "checked"):
-        chosen = every if mode == "logged" else [one for one in every if is_watched(one[1].seed)]
-        results[mode] = {}
+    results: dict[str, dict[int, dict[str, Any]]] = {"logged": {}, "checked": {}}
+    for mode in () if given.without_gpu else results:
+        chosen = every
+        if mode == "checked" and not given.all_checked:
+            chosen = [one for one in every if is_watched(one[1].seed)]
         with ThreadPoolExecutor(given.jobs) as threads:
             for found in threads.map(in_room, [(batch, mode) for batch in batches(chosen)]):
                 results[mode] |= found
         print(f"{mode} after {time.monotonic() - started:.0f} s", flush=True)
     records = [
-        {"case": case.name, "kernel": case.kernel, "seed": case.seed, "ptxlint": word}
-        | {mode: found[number] for mode, found in results.items() if number in found}
+        {"case": case.name, "kernel": case.kernel, "seed": case.seed}
+        | compared(word, results["logged"].get(number, {}), results["checked"].get(number))
         for (number, case), word in zip(every, said, strict=True)
     ]
+    about = {"device": device(), "bundle": made_with(given.bundle)}
     lines = ",\n".join(json.dumps(record) for record in records)
-    Path(given.results).write_text(f"[\n{lines}\n]\n", encoding="utf-8")
+    text = f'{{"about": {json.dumps(about)},\n"cases": [\n{lines}\n]}}\n'
+    Path(given.results).write_text(text, encoding="utf-8")
+    for record in records:
+        for disagreement in record["disagreements"]:
+            print(f"{record['case']}: {disagreement}")
 
 
 if __name__ == "__main__":

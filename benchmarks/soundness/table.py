@@ -1,0 +1,164 @@
+"""The page of the results: `python benchmarks/soundness/table.py`.
+
+Reads results.json, which run.py wrote on a machine with a GPU, and writes docs/soundness.md.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import Any
+
+from compare import BAD
+
+ROOT = Path(__file__).resolve().parents[2]
+RESULTS = Path(__file__).resolve().parent / "results.json"
+PAGE = ROOT / "docs" / "soundness.md"
+WORDS = ("refuted", "open", "clean")
+INTRO = """\
+# Soundness
+
+What ptxlint says of kernels under launches, held against a GPU. Kernels of `fixtures/kernels` are
+launched with tensors that end exactly where the kernel stops; then each launch is changed in one
+place: a tensor ends earlier or begins later, the grid has one program more, a size or a stride is
+larger. Whether a change does harm is not written down anywhere: ptxlint and the GPU are asked.
+
+On the GPU each storage has an allocation of exactly its size, and each case runs twice. As it is,
+under `compute-sanitizer --tool memcheck`, with 1 MiB kept free behind each allocation; and with a
+record of the least and the greatest address in front of each access to global memory. The addresses
+decide, since no memory checker sees what lands in another allocation: a case is *wrong* if an
+access went outside of its tensor's storage or was misaligned, if the kernel ended in a fault, or if
+the device refused the launch.
+
+{cases:,} cases of {kernels} kernels, built by Triton {triton} for {arch}, on one {device};
+{wrong} kernels have cases that are wrong. `python benchmarks/soundness/table.py` writes this page
+from [results.json](../benchmarks/soundness/results.json), which
+[run.py](../benchmarks/soundness/run.py) writes on a machine with a GPU.
+"""
+
+
+def plain(kind: str) -> str:
+    """A change without the names of arguments and the numbers."""
+    kind = re.sub(r"^\S+ (shorter|starts)", r"a tensor \1", kind)
+    kind = re.sub(r"^one more along .", "one program more along an axis", kind)
+    return re.sub(r"^\S+ \+ \d+$", "a size or a stride larger", kind)
+
+
+def pairs(cases: list[dict[str, Any]], title: str, key: Any) -> list[str]:
+    """A table: for each key how many cases are wrong or right, by what ptxlint says."""
+    counts: dict[str, Counter[tuple[bool, str]]] = defaultdict(Counter)
+    for case in cases:
+        counts[key(case)][case["gpu"] in BAD, case["said"]] += 1
+    lines = [
+        f"| {title} | wrong: refuted | open | clean | right: clean | open | refuted |",
+        "|---|---:|---:|---:|---:|---:|---:|",
+    ]
+    total: Counter[tuple[bool, str]] = Counter()
+    for name, found in sorted(counts.items()):
+        lines.append(row(name, found))
+        total += found
+    return [*lines, row("**all**", total)]
+
+
+def row(name: str, found: Counter[tuple[bool, str]]) -> str:
+    """One line of such a table."""
+    wrong = [found[True, word] for word in WORDS]
+    right = [found[False, word] for word in reversed(WORDS)]
+    return f"| {name} | " + " | ".join(map(str, (*wrong, *right))) + " |"
+
+
+def accesses(cases: list[dict[str, Any]]) -> list[str]:
+    """Each access by itself: the word on it, and where it went."""
+    counts: Counter[tuple[str, str]] = Counter()
+    for case in cases:
+        for pair, count in case["accesses"].items():
+            word, went = pair.split(", ")
+            counts[word, went] += count
+    went = ("inside", "outside", "misaligned", "not run", "unknown")
+    lines = [
+        "| ptxlint | " + " | ".join(went) + " |",
+        "|---|" + "---:|" * len(went),
+    ]
+    for word, said in WORDS_OF_ACCESSES.items():
+        if any(counts[word, w] for w in went):
+            cells = " | ".join(f"{counts[word, w]:,}" for w in went)
+            lines.append(f"| {said} | {cells} |")
+    return lines
+
+
+WORDS_OF_ACCESSES = {
+    "proved": "proved: inside, aligned",
+    "never": "proved: takes place in no thread",
+    "open": "open",
+    "shown": "not proved, by the witness of another access",
+    "refuted above": "refuted: beyond the end",
+    "refuted below": "refuted: before the start",
+    "refuted misaligned": "refuted: misaligned",
+    "refuted overflow": "refuted: the index wraps",
+}
+
+
+def checker(cases: list[dict[str, Any]]) -> list[str]:
+    """The memory checker beside the addresses."""
+    counts = Counter((c["gpu"] in BAD, c["checker"]) for c in cases if c["checker"])
+    seen, unseen = counts[True, "fault"] + counts[True, "refused"], counts[True, "clean"]
+    false = counts[False, "fault"] + counts[False, "refused"]
+    failed = sum(count for (_, word), count in counts.items() if word == "failed")
+    lines = [
+        f"The memory checker was asked in {sum(counts.values()):,} cases. It stops at {seen:,} of "
+        f"{seen + unseen:,} that are wrong by their addresses and at {false} of "
+        f"{false + counts[False, 'clean']:,} that are right"
+        + (f"; {failed} did not end." if failed else ".")
+    ]
+    names = sorted(c["case"] for c in cases if c["gpu"] in BAD and c["checker"] == "clean")
+    if names:
+        lines += ["What it does not see:", "", *(f"- `{name}`" for name in names)]
+    return lines
+
+
+def main() -> None:
+    """Write the page."""
+    data = json.loads(RESULTS.read_text(encoding="utf-8"))
+    cases, about = data["cases"], data["about"]
+    wrong = {c["kernel"] for c in cases if c["gpu"] in BAD}
+    intro = INTRO.format(
+        cases=len(cases),
+        kernels=len({c["kernel"] for c in cases}),
+        wrong=len(wrong),
+        device=about["device"],
+        **about["bundle"],
+    )
+    disagreements = [f"- `{c['case']}`: {d}" for c in cases for d in c["disagreements"]]
+    text = "\n".join(
+        [
+            intro,
+            "## By what was changed",
+            "",
+            *pairs(cases, "change", lambda case: plain(case["seed"])),
+            "",
+            "## Each access by itself",
+            "",
+            "Where a fault took the record along, it is not known where accesses went.",
+            "",
+            *accesses(cases),
+            "",
+            "## The memory checker",
+            "",
+            *checker(cases),
+            "",
+            "## Disagreements",
+            "",
+            *(disagreements or ["None."]),
+            "",
+            "## By kernel",
+            "",
+            *pairs(cases, "kernel", lambda case: f"`{case['kernel']}`"),
+        ]
+    )
+    PAGE.write_text(text + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
