@@ -93,11 +93,40 @@ def _product(m: int, n: int, k: int) -> Callable[[Mapping[str, Any]], dict[str, 
     }  # fmt: skip
 
 
+def _steps(n: int, short: int) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+    """Steps that are so many elements shorter than a tile."""
+    return lambda build: {
+        "grid": [-(-n // (build["BLOCK"] - short))], "step": build["BLOCK"] - short,
+        "n": n, "out_ptr": n, "x_ptr": n,
+    }  # fmt: skip
+
+
+def _grouped(m: int, n: int, programs: int = 0) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+    """One program a tile, or so many more."""
+
+    def given(build: Mapping[str, Any]) -> dict[str, Any]:
+        rows, columns = m * build["BLOCK_M"], n * build["BLOCK_N"]
+        return {
+            "grid": [m * n + programs], "M": rows, "N": columns, "stride": columns,
+            "out_ptr": rows * columns, "x_ptr": rows * columns,
+        }  # fmt: skip
+
+    return given
+
+
+def _summed(m: int, n: int) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+    return lambda build: {
+        "grid": [-(-m // build["BLOCK_M"]), -(-n // build["BLOCK_N"])],
+        "M": m, "N": n, "stride": n, "out_ptr": m, "x_ptr": m * n,
+    }  # fmt: skip
+
+
 _CLEAN: frozenset[str] = frozenset()
 _OVERFLOW = frozenset({"BND301"})
 _ABOVE = frozenset({"BND302"})
 _REFUSED = frozenset({"BND304"})
 _BELOW = frozenset({"BND305"})
+_TWICE = frozenset({"HAZ601"})
 
 CASES = [
     Case("copy_rows", "524288", _CLEAN, _rows(524_288)),
@@ -134,6 +163,28 @@ CASES = [
     Case("sum_halves", "first step inside", _CLEAN, _halves(700, 700)),
     Case("sum_halves", "first step outside", _ABOVE, _halves(701, 700)),
     Case("sum_halves", "large grid", _ABOVE, _halves(701, 700, 1_000_000)),
+    Case("scale_first_tile", "one program", _CLEAN, _line(200, grid=[1])),
+    Case("scale_first_tile", "two programs", _TWICE, _line(200, grid=[2])),
+    Case("scale_first_tile", "an axis too many", _TWICE, _line(200, grid=[1, 1, 3])),
+    Case("keep_last_tile", "one program", _CLEAN, _line(200)),
+    Case("keep_last_tile", "many programs", _TWICE, _line(5000)),
+    Case("copy_in_steps", "of a tile", _CLEAN, _steps(5000, 0)),
+    Case("copy_in_steps", "of a tile, large", _CLEAN, _steps(2_000_000_000, 0)),
+    Case("copy_in_steps", "one short", _TWICE, _steps(5000, 1)),
+    Case("copy_in_steps", "one short, large", _TWICE, _steps(2_000_000_000, 1)),
+    Case("copy_wrapped", "whole tiles", _CLEAN, _line(2048)),
+    Case("copy_wrapped", "a part left", _TWICE, _line(2047)),
+    Case("copy_and_flag", "many programs", _CLEAN, _line(5000, flag_ptr=1)),
+    Case("copy_and_sign", "one program", _CLEAN, _line(200, flag_ptr=1)),
+    Case("copy_and_sign", "many programs", _TWICE, _line(5000, flag_ptr=1)),
+    Case("copy_and_sign_once", "many programs", _CLEAN, _line(5000, flag_ptr=1)),
+    Case("copy_by_strides", "132 programs", _CLEAN, _line(1_000_000, grid=[132])),
+    Case("copy_by_strides", "one program", _CLEAN, _line(5000, grid=[1])),
+    Case("tiles_in_groups", "whole groups", _CLEAN, _grouped(16, 5)),
+    Case("tiles_in_groups", "a part of a group", _CLEAN, _grouped(19, 5)),
+    Case("tiles_in_groups", "large", _CLEAN, _grouped(1001, 300)),
+    Case("tiles_in_whole_groups", "whole groups", _CLEAN, _grouped(16, 5)),
+    Case("partial_products", "split", _CLEAN, _summed(500, 1000)),
 ]
 OPEN = {("gather", "indices not told"), ("sum_halves", "large grid")}
 """Cases in which a property is open: not all is proved, nor is all that is not proved reported."""

@@ -18,7 +18,7 @@ from ptxlint.frontends.discovery import Input
 
 HERE = Path(__file__).resolve().parent
 FIXTURES = HERE.parents[1] / "fixtures"
-RULES = ("BND301", "BND302", "BND303", "BND304", "BND305")
+RULES = ("BND301", "BND302", "BND303", "BND304", "BND305", "HAZ601")
 
 
 def _module(path: Path) -> Any:
@@ -37,7 +37,7 @@ LAUNCHED = {case.kernel for case in LAUNCHES.CASES}
 TWINS = {
     twin.kernel: twin
     for twin in BUILDS.twins()
-    if twin.module == "twins/launches" or twin.kernel in LAUNCHED
+    if twin.module in ("twins/coverage", "twins/launches") or twin.kernel in LAUNCHED
 }
 
 

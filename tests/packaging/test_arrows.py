@@ -22,7 +22,13 @@ HEAVY = frozenset(
 REFERENCE_PARSER = {"ptxlint/frontends/ptx/reference.py", "ptxlint/frontends/ptx/prebuild.py"}
 
 # Loaded only for what polynomials leave open under a launch.
-WITH_ARRAYS = {f"ptxlint/launch/{n}.py" for n in ("exact", "lane_numbers", "machine", "words")}
+WITH_ARRAYS = {
+    f"ptxlint/launch/{name}.py"
+    for name in (
+        "coverage/cells", "coverage/program_map", "coverage/runs",
+        "exact", "lane_numbers", "machine", "words",
+    )
+}  # fmt: skip
 
 
 @pytest.fixture

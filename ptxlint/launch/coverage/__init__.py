@@ -1,0 +1,1 @@
+"""Which cells of its outputs a launch writes, and how often."""
