@@ -38,7 +38,7 @@ def leave(batch: Batch, mask: Mask) -> None:
     batch.leave(mask)
 
 
-def guarded_end(end: End, held: Guard, otherwise: int) -> End:
+def guarded_end(instr: Instr, end: End, held: Guard, otherwise: int) -> End:
     """An end for the lanes in which a guard holds; the others go on elsewhere."""
 
     def parted(batch: Batch, mask: Mask) -> None:
@@ -46,6 +46,8 @@ def guarded_end(end: End, held: Guard, otherwise: int) -> End:
         if inner is None or inner is mask:
             end(batch, inner)
             return
+        if batch.device.counters is not None:
+            batch.device.counters.parted(batch, instr, mask, inner)
         if inner.any():
             end(batch, inner)
         rest = without(mask, inner)
@@ -86,7 +88,7 @@ def end(
         return found
     if following == EXIT:
         raise UnsupportedError(instr, "a guarded end with nothing behind it")
-    return guarded_end(found, held, following)
+    return guarded_end(instr, found, held, following)
 
 
 def _target(cfg: Cfg, instr: Instr) -> int:

@@ -13,6 +13,7 @@ from ptxlint.launches import Extent
 
 if TYPE_CHECKING:
     from ptxlint.dynamic.emulator.batch import Batch
+    from ptxlint.dynamic.emulator.counters import Counters
     from ptxlint.ir.instruction import Instr
 
 
@@ -54,9 +55,8 @@ class Device:
         self.arena = arena
         self.capability = capability
         self.faults: list[Fault] = []
+        self.counters: Counters | None = None
         self._seen: dict[tuple[str, int], int] = {}
-        self.steps = 0
-        """Steps that are left before a run is given up for a hang."""
 
     def special(self) -> dict[str, Array]:
         """Special registers that are alike for all lanes."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from ptxlint.dynamic.emulator.arena import Allocation, Arena
 from ptxlint.dynamic.emulator.batch import Batch
+from ptxlint.dynamic.emulator.counters import Counters
 from ptxlint.dynamic.emulator.device import Device, Fault
 from ptxlint.dynamic.emulator.layout import Layout
 from ptxlint.dynamic.emulator.program import Program
@@ -69,8 +70,12 @@ class Emulator:
         dynamic_shared: int = 0,
         capability: int = 80,
         lanes: int = LANES,
+        ctas: Sequence[Extent] | None = None,
+        counters: Counters | None = None,
+        most_turns: int = MOST_TURNS,
     ) -> Outcome:
-        """Run a launch. `values` are the bytes of parameters by name; those missing are zeros."""
+        """Run a launch. `values` are the bytes of parameters by name; those missing are zeros.
+        `ctas` are those of the grid that are run, all without it."""
         parameters = np.zeros(max(self.program.parameter_bytes, 1), dtype=np.uint8)
         for variable in self.kernel.params:
             given = values.get(variable.name)
@@ -80,10 +85,11 @@ class Emulator:
         arena.seal()
         shared = self.program.shared + dynamic_shared
         device = Device(grid, block, shared, parameters, arena, capability)
+        device.counters = counters
         threads = block[0] * block[1] * block[2]
         at_once = max(1, lanes // threads)
-        ctas = _ctas(grid)
-        done, is_complete = 0, True
+        ctas = _ctas(grid) if ctas is None else ctas
+        is_complete = True
         waiting: list[Schedule] = []
         order: list[int] | None = None
         with np.errstate(all="ignore"):
@@ -94,7 +100,7 @@ class Emulator:
                 waiting.append(Schedule(batch, order))
                 waiting = [s for s in waiting if not s.run(_SLICE)]
             turns = _SLICE
-            while waiting and turns < MOST_TURNS:
+            while waiting and turns < most_turns:
                 waiting = [s for s in waiting if not s.run(_SLICE)]
                 turns += _SLICE
         if waiting:

@@ -28,12 +28,15 @@ class Schedule:
     def run(self, turns: int) -> bool:
         """Go on for so many turns; True once all lanes have left."""
         batch, segments, fronts = self._batch, self._batch.program.segments, self._batch.fronts
+        counters = batch.device.counters
         for _ in range(turns):
             if not fronts and not self._wake():
                 return True
             place = self._next()
             mask = fronts.pop(place)
             segment = segments[place]
+            if counters is not None:
+                counters.ran(batch, segment.instrs, mask)
             for step in segment.steps:
                 step(batch, mask)
             segment.end(batch, mask)

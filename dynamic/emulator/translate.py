@@ -117,7 +117,7 @@ class _BlockTranslation:
             end = waiting(here, behind)
             translator.segments[here].instrs.append(instr)
             translator.segments[here].end = (
-                end if held is None else control.guarded_end(end, held, behind)
+                end if held is None else control.guarded_end(instr, end, held, behind)
             )
             self._current = behind
             return
@@ -156,7 +156,7 @@ class _BlockTranslation:
             end = control.jump(first)
             held = guard(frame, instr)
             translator.segments[here].end = (
-                end if held is None else control.guarded_end(end, held, behind)
+                end if held is None else control.guarded_end(instr, end, held, behind)
             )
             # The landing comes after the callee, and what follows after the landing.
             translator.segments[landing].rank = (*outer, part + 1)

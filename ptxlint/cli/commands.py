@@ -12,6 +12,7 @@ import ptxlint
 COMMANDS: Final = {
     "check": "Check PTX files and directories and print findings.",
     "capture": "Run a script and write its Triton kernels and launches to a bundle.",
+    "emulate": "Run kernels on numpy arrays, without a GPU, and print what they do wrong.",
     "rule": "Explain one rule, or all of them.",
     "rules": "List the rules, one a line.",
     "show": "Print what ptxlint knows about a kernel: its CFG, IR or facts.",

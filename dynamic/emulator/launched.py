@@ -1,0 +1,133 @@
+"""A bound launch, laid out in memory and run."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from ptxlint.dynamic.emulator.arena import Allocation, Arena
+from ptxlint.dynamic.emulator.counters import Counters
+from ptxlint.dynamic.emulator.formats import Array
+from ptxlint.dynamic.emulator.inputs import InputError, Inputs, view
+from ptxlint.dynamic.emulator.run import MOST_TURNS, Emulator, Outcome
+from ptxlint.launch.binding import Bound, Region
+from ptxlint.launches import DTYPE_BYTES, Extent, Tensor
+
+MOST_BYTES: Final = 4 << 30
+"""Of all storages together; each byte takes another one for its state."""
+MOST_CTAS: Final = 16_384
+"""CTAs that are run of a larger grid: every so many-th."""
+_ALIGNMENT: Final = 256
+
+
+class Ran(NamedTuple):
+    """What a launch came to. `outputs` are tensors by argument name, as bits of their elements;
+    `sampled` is the number of CTAs in the grid if not all were run, else 0."""
+
+    outcome: Outcome
+    outputs: dict[str, Array]
+    sampled: int
+
+
+def run_launch(
+    emulator: Emulator,
+    bound: Bound,
+    inputs: Inputs,
+    *,
+    capability: int = 80,
+    counters: Counters | None = None,
+    most_ctas: int = MOST_CTAS,
+    most_turns: int = MOST_TURNS,
+) -> Ran:
+    """Run a launch on contents. Raises `InputError` where memory or contents do not fit."""
+    arena = emulator.arena()
+    storages = _allocate(arena, bound, inputs)
+    shared = max(0, bound.shared)
+    ctas, sampled = _sample(bound.grid, most_ctas)
+    values = _parameters(emulator, bound, storages)
+    outcome = emulator.run(
+        bound.grid,
+        bound.block,
+        values,
+        arena,
+        shared,
+        capability,
+        ctas=ctas,
+        counters=counters,
+        most_turns=most_turns,
+    )
+    outputs = {}
+    for region in bound.regions.values():
+        start = storages.get(region.storage)
+        if start is not None and region.tensor.dtype in DTYPE_BYTES:
+            width = DTYPE_BYTES[region.tensor.dtype]
+            bytes_ = arena.contents(start)
+            outputs[region.name] = np.array(view(bytes_, region.tensor, width))
+    return Ran(outcome, outputs, sampled)
+
+
+def _allocate(arena: Arena, bound: Bound, inputs: Inputs) -> dict[int, Allocation]:
+    """Memory for each storage, aligned as the launch promises and no better."""
+    found: dict[int, Allocation] = {}
+    regions: dict[int, list[Region]] = {}
+    for region in bound.regions.values():
+        regions.setdefault(region.storage, []).append(region)
+    for region in bound.descriptors.values():
+        regions.setdefault(region.storage, []).append(region)
+    total = sum(group[0].high - group[0].low for group in regions.values())
+    if total > MOST_BYTES:
+        raise InputError(
+            f"the launch has {total / (1 << 30):,.1f} GiB of tensors; at most "
+            f"{MOST_BYTES >> 30} GiB are emulated: take a smaller launch"
+        )
+    for storage, group in regions.items():
+        first = group[0]
+        size = first.high - first.low
+        contents = inputs.contents(first.name, first.tensor, size)
+        shift = (first.address + first.low) % _ALIGNMENT
+        found[storage] = arena.allocate(first.name, size, contents, shift=shift)
+    return found
+
+
+def _parameters(
+    emulator: Emulator, bound: Bound, storages: dict[int, Allocation]
+) -> dict[str, bytes]:
+    """The bytes of each parameter."""
+    values: dict[str, bytes] = {}
+    for variable in emulator.kernel.params:
+        size = variable.size or 8
+        region = bound.regions.get(variable.name)
+        if region is not None:
+            start = storages[region.storage].start - region.low
+            values[variable.name] = start.to_bytes(8, "little")
+            continue
+        known = {at: v for (name, at), v in bound.values.items() if name == variable.name}
+        if not known:
+            continue
+        out = bytearray(size)
+        places = sorted(known)
+        for place, after in zip(places, [*places[1:], size], strict=True):
+            width = after - place
+            number = known[place] & ((1 << 8 * width) - 1)
+            out[place:after] = number.to_bytes(width, "little")
+        values[variable.name] = bytes(out)
+    return values
+
+
+def _sample(grid: Extent, most: int) -> tuple[list[Extent] | None, int]:
+    """CTAs of a grid that is too large to be run whole: evenly spread, the last one included."""
+    count = grid[0] * grid[1] * grid[2]
+    if count <= most:
+        return None, 0
+    numbers = np.unique(np.linspace(0, count - 1, most).round().astype(np.int64))
+    x, y = grid[0], grid[1]
+    return [(int(n % x), int(n // x % y), int(n // (x * y))) for n in numbers], count
+
+
+def tensor_of(bound: Bound, name: str) -> Tensor | None:
+    """The tensor that an argument is, by its name."""
+    return next((r.tensor for r in bound.regions.values() if r.name == name), None)
+
+
+__all__ = ["MOST_BYTES", "MOST_CTAS", "Ran", "run_launch", "tensor_of"]

@@ -1,0 +1,184 @@
+"""`ptxlint emulate`."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ptxlint.cli.commands import CONTEXT
+from ptxlint.cli.output import write
+from ptxlint.config import FORMATS
+from ptxlint.wording import counted
+
+if TYPE_CHECKING:
+    from ptxlint.dynamic.emulator.session import Emulated, Emulation
+    from ptxlint.launches import Launch
+
+
+@click.command("emulate", context_settings=CONTEXT)
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True)
+@click.option("--kernel", default="", help="Run this kernel alone.")
+@click.option(
+    "--launch",
+    metavar="N|FILE",
+    default="",
+    help="Run launch N of each kernel of a bundle (from 0), or the launches in a JSON file.",
+)
+@click.option(
+    "--inputs",
+    metavar="random|zeros|FILE.npz",
+    default="random",
+    show_default=True,
+    help="What the tensors hold; in a file, arrays by argument name.",
+)
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option("--counters", is_flag=True, help="Print a heat map of the Python lines.")
+@click.option("--heat-svg", metavar="FILE", help="Write the heat map of the last run as SVG.")
+@click.option("--save", metavar="FILE.npz", help="Write the tensors after the last run.")
+@click.option("--force", is_flag=True, help="Overwrite files that are there.")
+@click.option(
+    "--format", "format_", type=click.Choice(FORMATS), default="text", show_default=True,
+    help="Output format.",
+)  # fmt: skip
+@click.option("--output", metavar="FILE", help="Write the report to a file.")
+@click.option(
+    "--most-turns",
+    type=click.IntRange(min=1),
+    default=1_000_000,
+    show_default=True,
+    help="Give a run up after so many turns of a group of CTAs.",
+)
+def command(
+    paths: tuple[str, ...],
+    kernel: str,
+    launch: str,
+    inputs: str,
+    seed: int,
+    counters: bool,
+    heat_svg: str | None,
+    save: str | None,
+    force: bool,
+    format_: str,
+    output: str | None,
+    most_turns: int,
+) -> int:
+    """Run compiled kernels on numpy arrays, without a GPU, and report what they do wrong.
+
+    PATH is a captured bundle, whose launches are run, or a PTX file with --launch FILE
+    (docs/launch-files.md). Every access is held against the tensors of the launch. No code of
+    the user's is executed but the kernel.
+
+    \b
+    Exit status: 0 nothing was found, 1 something was, 2 something could not be run.
+    """
+    for path in (heat_svg, save):
+        if path and os.path.exists(path) and not force:
+            raise click.ClickException(f"{path} is there already; --force overwrites it")
+    from ptxlint.dynamic.emulator.session import EmulationError, emulate, read_inputs
+    from ptxlint.reporters import render
+
+    number, launches = _launches(launch)
+    try:
+        found = emulate(
+            list(paths),
+            kernel=kernel,
+            number=number,
+            launches=launches,
+            inputs=read_inputs(inputs, seed),
+            counts=counters or heat_svg is not None,
+            most_turns=most_turns,
+        )
+    except EmulationError as error:
+        raise click.ClickException(str(error)) from None
+    if format_ == "json":
+        write(_json(found), output)
+    else:
+        text = render(found.report, format_)
+        if format_ == "text":
+            text = _told(found, counters) + text
+        write(text, output)
+    for reason in found.left_out:
+        print(f"not run: {reason}", file=sys.stderr)
+    _write_files(found, heat_svg, save)
+    incomplete = found.left_out or not all(run.is_complete for run in found.runs)
+    return 2 if incomplete else found.report.exit_code
+
+
+def _launches(word: str) -> tuple[int | None, tuple[Launch, ...]]:
+    """The number of a launch, or the launches of a file."""
+    if not word:
+        return None, ()
+    if word.isdecimal():
+        return int(word), ()
+    from ptxlint.frontends.launch_file import LaunchFileError, read_launch_file
+
+    try:
+        return None, read_launch_file(word)
+    except LaunchFileError as error:
+        raise click.ClickException(str(error)) from None
+
+
+def _told(found: Emulated, counters: bool) -> str:
+    """A line a run, and its heat map if that was asked for."""
+    out = []
+    for run in found.runs:
+        ctas = counted(run.ctas, "CTA")
+        if run.sampled:
+            ctas = f"{run.ctas:,} of {run.sampled:,} CTAs, evenly spread"
+        state = "" if run.is_complete else ", not to its end"
+        place = f" {run.place}" if run.place else ""
+        out.append(f"{run.kernel}{place}: {ctas}{state} ({run.seconds:.2f} s)\n")
+        if counters:
+            from ptxlint.dynamic.emulator.heat import heat_text
+
+            out.append(heat_text(run))
+    return "".join(out)
+
+
+def _json(found: Emulated) -> str:
+    from ptxlint.dynamic.emulator.heat import counts_to_dict
+
+    data = found.report.to_dict()
+    data["runs"] = [
+        {
+            "kernel": run.kernel,
+            "path": run.path,
+            "launch": run.place,
+            "ctas": run.ctas,
+            "sampled_from": run.sampled,
+            "complete": run.is_complete,
+            "seconds": run.seconds,
+            "lines": [] if run.counters is None else counts_to_dict(run),
+        }
+        for run in found.runs
+    ]
+    data["left_out"] = found.left_out
+    return json.dumps(data, indent=1) + "\n"
+
+
+def _write_files(found: Emulated, heat: str | None, save: str | None) -> None:
+    last: Emulation = found.runs[-1]
+    if heat:
+        from ptxlint.dynamic.emulator.heat import heat_svg
+
+        write(heat_svg(last), heat)
+    if save:
+        import numpy as np
+
+        try:
+            arrays: dict[str, Any] = {name: _plain(a) for name, a in last.outputs.items()}
+            np.savez(save, **arrays)
+        except OSError as error:
+            raise click.ClickException(f"cannot write {save}: {error}") from None
+
+
+def _plain(array: object) -> object:
+    import numpy as np
+
+    assert isinstance(array, np.ndarray)
+    width = array.dtype.itemsize
+    return array.view(f"u{width}") if width in (1, 2, 4, 8) else array
