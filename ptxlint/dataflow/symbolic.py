@@ -24,6 +24,7 @@ from ptxlint.dataflow.bitwise import (
 )
 from ptxlint.dataflow.loop_bounds import last_index
 from ptxlint.dataflow.polynomial import INFINITY, Atom, AtomTable, Polynomial
+from ptxlint.dataflow.scaled_integers import quotient, scaled
 from ptxlint.dataflow.ssa import SsaAnalysis
 from ptxlint.dataflow.ssa_values import MERGE, PHI, RESULT, Ssa
 from ptxlint.facts import Analysis, Facts
@@ -169,6 +170,11 @@ class Symbolic:
         if kind == MERGE:
             return ssa.operands[value][1:]
         if kind == RESULT and self._rule(value) is not None:
+            found = scaled(ssa, self._instrs, self._instrs[ssa.instr[value]])
+            if found is not None:
+                # What is between is no integer.
+                read = found.operand
+                return (self.value_read(found.instr, read),) if type(read) is Register else ()
             register = ssa.register
             return tuple(v for v in ssa.operands[value] if register[v].type in _INTEGERS)
         return ()
@@ -733,9 +739,13 @@ def _copy(symbolic: Symbolic, instr: Instr, value: int, of: _Of) -> Polynomial |
 
 
 def _convert(symbolic: Symbolic, instr: Instr, value: int, of: _Of) -> Polynomial | None:
-    operands = _all(symbolic, instr, of, 1)
     types = instr.shape.types
-    if operands is None or len(types) != 2 or types[0][0] == "f" or types[1][0] == "f":
+    if len(types) == 2 and types[1][0] == "f":
+        made = scaled(symbolic.ssa, symbolic._instrs, instr)
+        source = None if made is None else symbolic._operand(made.instr, made.operand, of)
+        return None if made is None or source is None else quotient(source, made)
+    operands = _all(symbolic, instr, of, 1)
+    if operands is None or len(types) != 2 or types[0][0] == "f":
         return None
     source = operands[0]
     if types[1].startswith("u"):

@@ -3,7 +3,7 @@
 A lane is a thread of one of some CTAs; values are arrays over CTAs and threads. Lanes go through
 the control-flow graph in reverse postorder, so that those which were parted wait for each other
 where their ways meet. All that counts is exact: a lane whose way depends on what is not known (what
-comes from memory, from another thread or from floating point) is given up and noted.
+comes from memory or from another thread) is given up and noted.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from ptxlint.ir.operand import (
 from ptxlint.ir.pattern import fold
 from ptxlint.ir.types import BITS, FLOATS
 from ptxlint.launch.binding import Bound
+from ptxlint.launch.float_words import float_operation
 from ptxlint.launch.slices import Slice, Target, value_read
 from ptxlint.launch.words import (
     Flags,
@@ -139,7 +140,7 @@ class Machine:
     def _operation(self, instr: Instr, result: int) -> Operation | None:
         key = instr.index, result
         if key not in self._operations:
-            self._operations[key] = operation(instr, result)
+            self._operations[key] = operation(instr, result) or float_operation(instr, result)
         return self._operations[key]
 
     def run(
