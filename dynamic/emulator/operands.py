@@ -132,6 +132,10 @@ def address(frame: Frame, instr: Instr, operand: Operand) -> Reader:
     base = operand.base
     if isinstance(base, Register):
         number, width = frame.number(base), bits(base.type)
+        if width == 32:
+            # An address of 32 bits wraps: libdevice counts back from the start of a local array.
+            step = np.uint32(operand.offset & 0xFFFFFFFF)
+            return lambda batch: (batch.value(number, width) + step).astype(np.int64)
         return lambda batch: batch.value(number, width).astype(np.int64) + offset
     if isinstance(base, Symbol):
         start = frame.address_of(instr, base)
