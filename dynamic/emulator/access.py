@@ -42,6 +42,15 @@ class Lanes:
         self.cta = self.index // batch.threads
         self.thread = self.index - self.cta * batch.threads
 
+    def repeated(self, count: int | Array) -> Lanes:
+        """Each of these so many times (one number, or one a lane), as for an access to many
+        places."""
+        out = Lanes.__new__(Lanes)
+        out._batch, out.flags, out.is_all = self._batch, self.flags, False
+        out.index = np.repeat(self.index, count)
+        out.cta, out.thread = np.repeat(self.cta, count), np.repeat(self.thread, count)
+        return out
+
     def pick(self, values: Array) -> Array:
         """Values of all lanes, for those that take part."""
         full = np.broadcast_to(values, self._batch.shape)

@@ -45,6 +45,8 @@ class Batch:
         self.threads = width * height * depth
         self.shape = (len(self.ctas), self.threads)
         self.registers: list[Array | None] = [None] * program.registers
+        self.accumulators: dict[int, tuple[Sequence[Array | None], Array]] = {}
+        """By its first register, what an accumulator of `wgmma` holds: registers, matrices."""
         self.carry: Flags = np.zeros((1, 1), dtype=bool)
         self.alive: Mask = None
         self.fronts: dict[int, Mask] = {0: None}

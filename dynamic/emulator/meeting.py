@@ -1,8 +1,7 @@
-"""Where lanes of a warp wait for each other: `.sync` instructions and those of whole warps."""
+"""Where lanes of a warp or a warpgroup wait for each other, as `.sync` instructions have it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,12 +18,21 @@ def warp_meeting(step: Step, who: Reader | None) -> Waiting:
 
     Without `who` all lanes of the warp are waited for if they are alive.
     """
+    return _meeting(step, who, WARP)
+
+
+def warpgroup_meeting(step: Step) -> Waiting:
+    """A step that the four warps of a warpgroup take together."""
+    return _meeting(step, None, 4 * WARP)
+
+
+def _meeting(step: Step, who: Reader | None, size: int) -> Waiting:
 
     def waiting(here: int, behind: int) -> End:
         def come(batch: Batch, mask: Mask) -> None:
             ready: Mask = mask
             if mask is not None or here in batch.parked:
-                ready = _ready(batch, mask, here, who)
+                ready = _ready(batch, mask, here, who, size)
                 if not holds(ready):
                     return
             step(batch, ready)
@@ -35,7 +43,7 @@ def warp_meeting(step: Step, who: Reader | None) -> Waiting:
     return waiting
 
 
-def _ready(batch: Batch, mask: Mask, here: int, who: Reader | None) -> Mask:
+def _ready(batch: Batch, mask: Mask, here: int, who: Reader | None, size: int) -> Mask:
     """The lanes whose companions are all there; the others are parked."""
     before = batch.parked.pop(here, None)
     if before is None and mask is not None and mask.shape[1] == 1:
@@ -47,7 +55,7 @@ def _ready(batch: Batch, mask: Mask, here: int, who: Reader | None) -> Mask:
     if batch.is_stuck:
         # Nobody else will come: those who are there go on, and were reported.
         return _mask(there)
-    missing = _missing(batch, there, who)
+    missing = _missing(batch, there, who, size)
     waits = there & missing
     if waits.any():
         batch.parked[here] = waits
@@ -59,19 +67,19 @@ def _mask(there: Flags) -> Mask:
     return None if there.all() else np.array(there)
 
 
-def _missing(batch: Batch, there: Flags, who: Reader | None) -> Flags:
+def _missing(batch: Batch, there: Flags, who: Reader | None, size: int) -> Flags:
     """The lanes that wait for a companion which is alive and not there."""
-    from ptxlint.dynamic.emulator.effects.exchange import lanes, warps
+    from ptxlint.dynamic.emulator.effects.exchange import groups, lanes
 
-    absent = warps(batch, batch.lanes(batch.alive) & ~there)
+    absent = groups(batch, batch.lanes(batch.alive) & ~there, size)
     if not absent.any():
         return np.zeros((1, 1), dtype=bool)
-    lane = np.arange(WARP, dtype=np.uint32)
-    gone = np.bitwise_or.reduce(np.where(absent, np.uint32(1) << lane, np.uint32(0)), axis=-1)
     if who is None:
-        waits = np.broadcast_to((gone != 0)[..., None], absent.shape)
+        waits = np.broadcast_to(absent.any(axis=-1, keepdims=True), absent.shape)
     else:
-        waits = warps(batch, who(batch)).astype(np.uint32) & gone[..., None] != 0
+        lane = np.arange(WARP, dtype=np.uint32)
+        gone = np.bitwise_or.reduce(np.where(absent, np.uint32(1) << lane, np.uint32(0)), axis=-1)
+        waits = groups(batch, who(batch), size).astype(np.uint32) & gone[..., None] != 0
     return lanes(batch, waits)
 
 
@@ -82,6 +90,4 @@ def release(batch: Batch) -> None:
         batch.go(place, flags)
 
 
-Reporter = Callable[[Batch], None]
-
-__all__ = ["release", "warp_meeting"]
+__all__ = ["release", "warp_meeting", "warpgroup_meeting"]

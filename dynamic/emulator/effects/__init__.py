@@ -9,7 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ptxlint.dynamic.emulator.batch import Batch, Mask, Step
-from ptxlint.dynamic.emulator.effects import atomics, barriers, copies, exchange, matrix, memory
+from ptxlint.dynamic.emulator.effects import (
+    atomics,
+    barriers,
+    copies,
+    exchange,
+    matrix,
+    memory,
+    warpgroup,
+)
 from ptxlint.dynamic.emulator.frame import Frame
 from ptxlint.ir.instruction import Instr
 
@@ -21,7 +29,7 @@ _STEPS: dict[str, Callable[[Frame, Instr], Step | None]] = {
     **memory.ROWS, **atomics.ROWS, **copies.ROWS, **barriers.STEPS, **exchange.STEPS,
 }  # fmt: skip
 _WAITING: dict[str, Callable[[Frame, Instr], Waiting | None]] = {
-    **barriers.WAITING, **exchange.WAITING, **matrix.WAITING,
+    **barriers.WAITING, **exchange.WAITING, **matrix.WAITING, **warpgroup.WAITING,
 }  # fmt: skip
 
 

@@ -20,15 +20,21 @@ if TYPE_CHECKING:
     from ptxlint.dynamic.emulator.effects import Waiting
 
 
-def warps(batch: Batch, values: Array) -> Array:
-    """Values of all lanes by warp: CTAs, warps, lanes. Lanes that a last warp lacks are zeros."""
+def groups(batch: Batch, values: Array, size: int) -> Array:
+    """Values of all lanes by groups of `size` neighbours: CTAs, groups, lanes. Lanes that a last
+    group lacks are zeros."""
     full = np.broadcast_to(values, batch.shape)
-    count = -(-batch.threads // WARP)
-    if count * WARP != batch.threads:
-        padded = np.zeros((batch.shape[0], count * WARP), dtype=full.dtype)
+    count = -(-batch.threads // size)
+    if count * size != batch.threads:
+        padded = np.zeros((batch.shape[0], count * size), dtype=full.dtype)
         padded[:, : batch.threads] = full
         full = padded
-    return full.reshape(batch.shape[0], count, WARP)
+    return full.reshape(batch.shape[0], count, size)
+
+
+def warps(batch: Batch, values: Array) -> Array:
+    """Values of all lanes by warp: CTAs, warps, lanes."""
+    return groups(batch, values, WARP)
 
 
 def lanes(batch: Batch, values: Array) -> Array:
@@ -228,4 +234,4 @@ WAITING: Final[dict[str, Callable[[Frame, Instr], Waiting | None]]] = {
 STEPS: Final[dict[str, Callable[[Frame, Instr], Step | None]]] = {"activemask": _activemask}
 
 
-__all__ = ["STEPS", "WAITING", "lanes", "members", "warps"]
+__all__ = ["STEPS", "WAITING", "groups", "lanes", "members", "warps"]

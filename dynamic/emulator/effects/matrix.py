@@ -180,12 +180,13 @@ def unpacked(words: list[Array], kind: str) -> Array:
     width = bits(kind) if kind != "tf32" else 32
     stacked = np.stack(words, axis=-1)
     if width >= 32:
-        return _as_numbers(stacked, kind)
+        return as_numbers(stacked, kind)
     parts = np.ascontiguousarray(stacked).view({8: np.uint8, 16: np.uint16}[width])
-    return _as_numbers(parts, kind)
+    return as_numbers(parts, kind)
 
 
-def _as_numbers(parts: Array, kind: str) -> Array:
+def as_numbers(parts: Array, kind: str) -> Array:
+    """Bits of elements as numbers in float64 (integers: int64), exactly."""
     if kind == "tf32":
         # The lower bits of the word are not looked at.
         return (parts & np.uint32(0xFFFFE000)).view(np.float32).astype(np.float64)
@@ -263,6 +264,6 @@ WAITING: Final[dict[str, Callable[[Frame, Instr], Waiting | None]]] = {
 
 
 __all__ = [
-    "WAITING", "Fragment", "fragment_a", "fragment_b", "fragment_c", "multiply", "placed",
-    "unpacked",
+    "WAITING", "Fragment", "as_numbers", "fragment_a", "fragment_b", "fragment_c", "multiply",
+    "placed", "unpacked",
 ]  # fmt: skip
