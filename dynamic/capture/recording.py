@@ -23,6 +23,7 @@ from ptxlint.launches import Launch
 
 from . import tuning
 from .arguments import COUNTING, Reader, spelled
+from .autocast import autocast_followed
 from .compiled import compilation_redirected, generated_kernels_seen
 from .cuda import patches, threads_watched
 from .custom_ops import operators_watched
@@ -192,6 +193,7 @@ def recording(
             _load_late_modules()
             for patch in patches(record.device, stage):
                 stack.enter_context(patch)
+            stack.enter_context(autocast_followed())
             stack.enter_context(mock.patch("triton.testing.do_bench", run_once))
             stack.enter_context(mock.patch("triton.testing.do_bench_cudagraph", run_once))
         stack.enter_context(tuning.tuners_steered(record._storages, options.autotune, options.gpu))

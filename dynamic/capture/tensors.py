@@ -17,6 +17,7 @@ from contextlib import ExitStack, contextmanager
 from math import prod
 from typing import Any
 
+from .autocast import is_widened, widened
 from .custom_ops import is_python
 from .memory import extent, sparse_zeros
 from .storages import UNINITIALISED, ZEROED, Storages
@@ -74,6 +75,8 @@ class Stage:
         answer = self._attributes.get(function)
         if answer is not None and args:
             return answer(args[0])
+        if self.pretend and is_widened(function):
+            args, named = (widened(given, self.storages.on_gpu) for given in (args, named))
         if function in self._moves and args:
             return self._move(function, args, named)
         if function is self._torch.Tensor.backward:

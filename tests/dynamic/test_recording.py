@@ -201,6 +201,18 @@ def test_operators_on_large_tensors_run_all_the_same(record: Record) -> None:
     assert record("large_operators").troubles == []
 
 
+def test_kernels_get_the_types_of_mixed_precision(record: Record) -> None:
+    made = {
+        launch.arguments["n"].value: tensor(launch, "x").dtype
+        for launch in launches(record("mixed"), "copy")
+    }
+    dtypes = [made[number] for number in sorted(made)]
+    plain, half = "float32", "float16"
+    inside = [half, half, plain, plain, plain, half, half]
+    assert dtypes == [plain, *inside, "bfloat16", plain, plain]
+    assert record("mixed").troubles == []
+
+
 def test_kernels_that_torch_generates(record: Record) -> None:
     made = record("generated")
     forward, backward, module = made.kernels
