@@ -90,8 +90,9 @@ class Reader:
         known = self._storages.of(tensor)
         storage = tensor.untyped_storage()
         offset = int(tensor.storage_offset()) * int(tensor.dtype.itemsize)
+        name = str(dtype).removeprefix("torch.")
         return Tensor(
-            dtype=str(dtype).removeprefix("torch."),
+            dtype=name,
             shape=tuple(map(int, shape)),
             strides=tuple(map(int, strides)),
             storage=self._numbers.setdefault(storage._cdata, len(self._numbers)),
@@ -99,7 +100,8 @@ class Reader:
             offset=offset,
             alignment=_alignment(offset, offset if tensor.is_meta else int(tensor.data_ptr())),
             fresh=known.fresh if known is not None else "",
-            values=_values(tensor, known),
+            # Of what is reinterpreted these would be other numbers.
+            values=_values(tensor, known) if str(tensor.dtype) == f"torch.{name}" else None,
         )
 
     def _descriptor(self, value: Any, kind: str) -> Argument:
@@ -127,7 +129,11 @@ def _flags(kind: str) -> int:
     try:
         from triton.backends.driver import expand_signature
     except ImportError:
-        return 1
+        # Before Triton 3.8 this was the business of each backend, in 3.6 that of its innards.
+        from triton.backends.nvidia import driver
+
+        expand = getattr(driver, "expand_signature", None)
+        return 1 if expand is None else int(expand([kind], None).count("i1"))
     return int(expand_signature([kind], [], "nvTmaDesc").count("i1"))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -95,7 +96,8 @@ def test_a_bundle(capture: Capture) -> None:
     )
     # 2^33 elements are more than the index of 32 bits can count.
     assert checked.returncode == 1, checked.stdout + checked.stderr
-    assert "vector_add.py:10:9: error[BND301]" in checked.stdout
+    # The column depends on the version of Triton.
+    assert re.search(r"vector_add\.py:10:\d+: error\[BND301\]", checked.stdout)
     assert "4 launches of 4 kernels" in checked.stdout
 
 

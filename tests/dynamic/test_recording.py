@@ -156,6 +156,27 @@ def test_the_range_of_indices_that_the_host_made(record: Record) -> None:
     assert tensor(first, "x").values is None
 
 
+def test_what_is_reinterpreted_has_no_range() -> None:
+    import torch
+    import triton
+    import triton.language as tl
+
+    from ptxlint.dynamic.capture.arguments import Reader
+    from ptxlint.dynamic.capture.storages import Storages
+    from ptxlint.dynamic.capture.tensors import Stage
+
+    storages = Storages()
+    with Stage(storages).active():
+        numbers = torch.arange(10, device="cuda", dtype=torch.int32)
+    reader = Reader(storages, False)
+    as_they_are = reader.read(numbers, "*i32")
+    as_floats = reader.read(triton.reinterpret(numbers, tl.float32), "*fp32")
+    assert isinstance(as_they_are, Tensor)
+    assert isinstance(as_floats, Tensor)
+    assert as_they_are.values == (0, 9)
+    assert (as_floats.dtype, as_floats.values) == ("float32", None)
+
+
 def test_the_first_configuration_of_an_autotuner(record: Record) -> None:
     made = launches(record("tuned"), "accumulate")
     assert [launch.autotuned for launch in made] == [Autotuned(3, ("total",), ()), None]
