@@ -33,6 +33,7 @@ def compared(verdict: dict[str, Any], logged: dict[str, Any], checked: Any) -> d
         if word.startswith("refuted") and went in ("inside", "not run"):
             disagreements.append(f"access {site}: {word}, and {went}")
     gpu = next((k for k in ("fault", "refused", "failed") if k in logged), "inside")
+    gpu = gpu if logged else "not asked"
     gpu = "outside" if gpu == "inside" and is_outside else gpu
     word = word_of(verdict)
     if word == "clean" and gpu in BAD:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import sys
 from typing import Any
 
@@ -19,10 +20,11 @@ from cases import Case, Loaded, cases, load
 
 from ptxlint.dataflow.access import AccessAnalysis
 from ptxlint.dynamic.address_log import VARIABLE, LoggedPtx, logged
-from ptxlint.dynamic.cuda_driver import Context, CudaError, Module, Placement, run
+from ptxlint.dynamic.cuda_driver import Context, CudaError, Module, Placement, PlacementError, run
 from ptxlint.launches import DTYPE_BYTES, Tensor
 
 _MOST = 1 << 22
+_VERSION = (8, 7)
 
 
 def contents(tensor: Tensor) -> bytes:
@@ -56,11 +58,14 @@ def outcome(context: Context, case: Case, mode: str) -> dict[str, Any]:
     log: LoggedPtx | None = None
     if mode == "logged":
         log = logged(loaded.module, loaded.function)
-        image = log.text.encode()
+        image = oldest(log.text).encode()
     else:
         image = case.path.with_suffix(".cubin").read_bytes()
     module = Module(context.driver, image)
-    placement = Placement(context.driver, loaded.function, loaded.bound)
+    try:
+        placement = Placement(context.driver, loaded.function, loaded.bound)
+    except PlacementError as error:
+        return {"failed": str(error)}
     fill(placement, loaded)
     if log is not None and log.sites:
         module.variable(VARIABLE).write(log.blank)
@@ -71,6 +76,15 @@ def outcome(context: Context, case: Case, mode: str) -> dict[str, Any]:
         placement.release()
         module.release()
     return found
+
+
+def oldest(text: str) -> str:
+    """PTX for a driver that is older than the compiler: Triton uses nothing newer than this."""
+    stated = re.search(r"^\s*\.version\s+(\d+)\.(\d+)", text, re.MULTILINE)
+    if stated is None or (int(stated[1]), int(stated[2])) <= _VERSION:
+        return text
+    major, minor = _VERSION
+    return f"{text[: stated.start()]}.version {major}.{minor}{text[stated.end() :]}"
 
 
 def attempt(

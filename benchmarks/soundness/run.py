@@ -36,7 +36,7 @@ PADDING = 1 << 20
 """Bytes that the memory checker keeps free behind each allocation."""
 MEMORY = 130 << 30
 BATCH = 12
-TIMEOUT = 240
+TIMEOUT = 60
 _FAULT = re.compile(r"Invalid __(\w+)__ (\w+) of size (\d+)|(Misaligned|misaligned)[^\n]*")
 
 
@@ -113,10 +113,14 @@ def gpu(bundle: str, numbers: list[int], mode: str) -> dict[int, dict[str, Any]]
     return found
 
 
-def on_gpu(bundle: str, batch: list[tuple[int, Case]], mode: str) -> dict[int, dict[str, Any]]:
-    """What the GPU says of all cases of a batch."""
+def on_gpu(
+    bundle: str, batch: list[tuple[int, Case]], mode: str, end: float | None
+) -> dict[int, dict[str, Any]]:
+    """What the GPU says of the cases of a batch that are begun before the end."""
     found: dict[int, dict[str, Any]] = {}
     while left := [number for number, _ in batch if number not in found]:
+        if end is not None and time.monotonic() > end:
+            break
         found |= gpu(bundle, left, mode)
     return found
 
@@ -149,10 +153,16 @@ def main() -> None:
     options.add_argument("results")
     options.add_argument("--jobs", type=int, default=14)
     options.add_argument("--only", default="")
+    options.add_argument("--seeds", default="", help="changes with one of these texts, by commas")
+    options.add_argument("--seconds", type=float, default=1e6, help="time for the checker")
     options.add_argument("--all-checked", action="store_true", help="the checker sees every case")
     options.add_argument("--without-gpu", action="store_true", help="ptxlint's side alone")
     given = options.parse_args()
-    every = [(n, case) for n, case in enumerate(cases(given.bundle)) if given.only in case.name]
+    every = [
+        (number, case)
+        for number, case in enumerate(cases(given.bundle))
+        if given.only in case.name and any(seed in case.seed for seed in given.seeds.split(","))
+    ]
     print(f"{len(every)} cases of {len({c.path for _, c in every})} kernels", flush=True)
     started = time.monotonic()
     with ProcessPoolExecutor(given.jobs) as processes:
@@ -160,36 +170,47 @@ def main() -> None:
     print(f"checked in {time.monotonic() - started:.0f} s", flush=True)
     room = Room(MEMORY)
 
-    def in_room(job: tuple[list[tuple[int, Case]], str]) -> dict[int, dict[str, Any]]:
-        batch, mode = job
+    def in_room(
+        job: tuple[list[tuple[int, Case]], str, float | None],
+    ) -> dict[int, dict[str, Any]]:
+        batch, mode, end = job
         size = min(MEMORY, max(case.size for _, case in batch) + (2 << 30))
         room.take(size)
         try:
-            return on_gpu(given.bundle, batch, mode)
+            return on_gpu(given.bundle, batch, mode, end)
         finally:
             room.give(size)
 
     results: dict[str, dict[int, dict[str, Any]]] = {"logged": {}, "checked": {}}
-    for mode in () if given.without_gpu else results:
+    about = {"device": device(), "bundle": made_with(given.bundle)}
+    for mode in ("logged", "checked"):
         chosen = every
         if mode == "checked" and not given.all_checked:
             chosen = [one for one in every if is_watched(one[1].seed)]
+        end = time.monotonic() + given.seconds if mode == "checked" else None
+        if given.without_gpu:
+            chosen = []
         with ThreadPoolExecutor(given.jobs) as threads:
-            for found in threads.map(in_room, [(batch, mode) for batch in batches(chosen)]):
+            jobs = [(batch, mode, end) for batch in batches(chosen)]
+            for found in threads.map(in_room, jobs):
                 results[mode] |= found
         print(f"{mode} after {time.monotonic() - started:.0f} s", flush=True)
-    records = [
-        {"case": case.name, "kernel": case.kernel, "seed": case.seed}
-        | compared(word, results["logged"].get(number, {}), results["checked"].get(number))
-        for (number, case), word in zip(every, said, strict=True)
-    ]
-    about = {"device": device(), "bundle": made_with(given.bundle)}
-    lines = ",\n".join(json.dumps(record) for record in records)
-    text = f'{{"about": {json.dumps(about)},\n"cases": [\n{lines}\n]}}\n'
-    Path(given.results).write_text(text, encoding="utf-8")
+        records = [
+            {"case": case.name, "kernel": case.kernel, "seed": case.seed}
+            | compared(word, results["logged"].get(number, {}), results["checked"].get(number))
+            for (number, case), word in zip(every, said, strict=True)
+        ]
+        write(Path(given.results), about, records)
     for record in records:
         for disagreement in record["disagreements"]:
             print(f"{record['case']}: {disagreement}")
+
+
+def write(path: Path, about: dict[str, Any], records: list[dict[str, Any]]) -> None:
+    """The results, a line for each case."""
+    lines = ",\n".join(json.dumps(record) for record in records)
+    text = f'{{"about": {json.dumps(about)},\n"cases": [\n{lines}\n]}}\n'
+    path.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
