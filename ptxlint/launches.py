@@ -51,6 +51,15 @@ class Tensor(NamedTuple):
     """The least and the greatest element of a tensor of integers, where that is promised."""
 
 
+def reach(tensor: Tensor) -> int:
+    """Bytes from the first element of a tensor up to behind its furthest one; 0 for none."""
+    if any(size == 0 for size in tensor.shape):
+        return 0
+    steps = zip(tensor.shape, tensor.strides, strict=True)
+    last = sum((size - 1) * stride for size, stride in steps)
+    return (last + 1) * DTYPE_BYTES.get(tensor.dtype, 1)
+
+
 class Scalar(NamedTuple):
     """A number that is passed; `type` is Triton's (`u1`, `i32`, `u64`, `fp32`, …), or empty for
     that of the parameter."""
@@ -138,4 +147,5 @@ __all__ = [
     "Scalar",
     "Tensor",
     "Unknown",
+    "reach",
 ]

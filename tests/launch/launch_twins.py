@@ -1,4 +1,4 @@
-"""What the twins of fixtures/kernels/twins/launches.py are launched with, and what is found then.
+"""What twins in fixtures/kernels/twins/ are launched with, and what is found then.
 
 A case is a kernel, what it is launched with given its build, and the rules that must report. Sizes
 lie on both sides of each threshold.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from ptxlint.launches import AS_COMPILED, Argument, Constant, Launch, Scalar, Tensor
+from ptxlint.launches import AS_COMPILED, Argument, Autotuned, Constant, Launch, Scalar, Tensor
 
 _BYTES = {"fp32": ("float32", 4), "fp16": ("float16", 2), "bf16": ("bfloat16", 2),
           "i32": ("int32", 4)}  # fmt: skip
@@ -22,7 +22,8 @@ class Case(NamedTuple):
     name: str
     found: frozenset[str]
     given: Callable[[Mapping[str, Any]], dict[str, Any]]
-    """By the build's constants: `grid`, elements of tensors, numbers."""
+    """By the build's constants: `grid`, elements of tensors, numbers. Besides, `fresh` and
+    `storages` by tensor (tensors with the same number are in the same memory) and `autotuned`."""
 
 
 def launch(
@@ -41,9 +42,14 @@ def launch(
         elements, values = value if isinstance(value, tuple) else (value, None)
         kind = types.get(name, "*T").removeprefix("*")
         dtype, size = _BYTES[build.get("T", "fp32") if kind == "T" else kind]
-        arguments[name] = Tensor(dtype, (elements,), (1,), number, elements * size, values=values)
+        storage = given.get("storages", {}).get(name, number)
+        fresh = given.get("fresh", {}).get(name, "")
+        arguments[name] = Tensor(
+            dtype, (elements,), (1,), storage, elements * size, values=values, fresh=fresh
+        )
     x, y, z = (*given["grid"], 1, 1)[:3]
-    return Launch((x, y, z), AS_COMPILED, arguments, shared=0)
+    tuned = given.get("autotuned")
+    return Launch((x, y, z), AS_COMPILED, arguments, shared=0, autotuned=tuned)
 
 
 def _rows(rows: int) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
@@ -121,12 +127,24 @@ def _summed(m: int, n: int) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
     }  # fmt: skip
 
 
+def _sums(fresh: str = "", cells: int = 1, **other: Any) -> Callable[[Mapping[str, Any]], Any]:
+    n = 10_000
+    return lambda build: {
+        "grid": [-(-n // build["BLOCK"])],
+        "n": n, "out_ptr": cells, "x_ptr": n, "fresh": {"out_ptr": fresh},
+    } | other  # fmt: skip
+
+
 _CLEAN: frozenset[str] = frozenset()
 _OVERFLOW = frozenset({"BND301"})
 _ABOVE = frozenset({"BND302"})
 _REFUSED = frozenset({"BND304"})
 _BELOW = frozenset({"BND305"})
 _TWICE = frozenset({"HAZ601"})
+_GARBAGE = frozenset({"HAZ603"})
+_AGAIN = frozenset({"HAZ604"})
+_FOUR = Autotuned(4)
+_ONE = {"out_ptr": 0, "x_ptr": 0}
 
 CASES = [
     Case("copy_rows", "524288", _CLEAN, _rows(524_288)),
@@ -185,6 +203,70 @@ CASES = [
     Case("tiles_in_groups", "large", _CLEAN, _grouped(1001, 300)),
     Case("tiles_in_whole_groups", "whole groups", _CLEAN, _grouped(16, 5)),
     Case("partial_products", "split", _CLEAN, _summed(500, 1000)),
+    Case("add_sums", "zeroed", _CLEAN, _sums("zeroed")),
+    Case("add_sums", "of the host", _CLEAN, _sums("")),
+    Case("add_sums", "uninitialised", _GARBAGE, _sums("uninitialised")),
+    Case("add_sums", "tuned", _AGAIN, _sums("zeroed", autotuned=_FOUR)),
+    Case(
+        "add_sums",
+        "tuned, uninitialised",
+        _GARBAGE | _AGAIN,
+        _sums("uninitialised", autotuned=_FOUR),
+    ),
+    Case(
+        "add_sums",
+        "tuned and reset",
+        _CLEAN,
+        _sums("uninitialised", autotuned=Autotuned(4, ("out_ptr",))),
+    ),
+    Case(
+        "add_sums",
+        "tuned and restored",
+        _CLEAN,
+        _sums("zeroed", autotuned=Autotuned(4, (), ("out_ptr",))),
+    ),
+    Case(
+        "add_sums", "another one reset", _AGAIN, _sums("zeroed", autotuned=Autotuned(4, ("x_ptr",)))
+    ),
+    Case(
+        "add_sums", "tuned with one configuration", _CLEAN, _sums("zeroed", autotuned=Autotuned(1))
+    ),
+    Case(
+        "store_sums", "tuned, uninitialised", _CLEAN, _sums("uninitialised", 100, autotuned=_FOUR)
+    ),
+    Case("raise_maximum", "tuned", _CLEAN, _sums("zeroed", autotuned=_FOUR)),
+    Case("raise_maximum", "uninitialised", _GARBAGE, _sums("uninitialised")),
+    Case(
+        "clear_and_add",
+        "tuned, uninitialised",
+        _CLEAN,
+        _sums("uninitialised", 10_000, autotuned=_FOUR),
+    ),
+    Case("scale_in_place", "tuned", _AGAIN, _line(5000, autotuned=_FOUR)),
+    Case(
+        "scale_in_place",
+        "tuned and restored",
+        _CLEAN,
+        _line(5000, autotuned=Autotuned(4, (), ("x_ptr",))),
+    ),
+    Case(
+        "scale_in_place", "uninitialised", _GARBAGE, _line(5000, fresh={"x_ptr": "uninitialised"})
+    ),
+    Case("clip_in_place", "tuned", _CLEAN, _line(5000, autotuned=_FOUR)),
+    Case("add_to", "tuned", _CLEAN, _line(5000, autotuned=_FOUR)),
+    Case("add_to", "tuned, in place", _AGAIN, _line(5000, autotuned=_FOUR, storages=_ONE)),
+    Case(
+        "add_to",
+        "in place, the other name reset",
+        _CLEAN,
+        _line(5000, autotuned=Autotuned(4, ("out_ptr",)), storages=_ONE),
+    ),
+    Case(
+        "add_to",
+        "in place, uninitialised",
+        _GARBAGE,
+        _line(5000, storages=_ONE, fresh=dict.fromkeys(_ONE, "uninitialised")),
+    ),
 ]
 OPEN = {("gather", "indices not told"), ("sum_halves", "large grid")}
 """Cases in which a property is open: not all is proved, nor is all that is not proved reported."""

@@ -18,7 +18,7 @@ from ptxlint.frontends.discovery import Input
 
 HERE = Path(__file__).resolve().parent
 FIXTURES = HERE.parents[1] / "fixtures"
-RULES = ("BND301", "BND302", "BND303", "BND304", "BND305", "HAZ601")
+RULES = ("BND301", "BND302", "BND303", "BND304", "BND305", "HAZ601", "HAZ603", "HAZ604")
 
 
 def _module(path: Path) -> Any:
@@ -33,11 +33,12 @@ def _module(path: Path) -> Any:
 
 BUILDS = _module(FIXTURES / "twin_builds.py")
 LAUNCHES = _module(HERE / "launch_twins.py")
+MODULES = ("twins/coverage", "twins/launches", "twins/reruns")
 LAUNCHED = {case.kernel for case in LAUNCHES.CASES}
 TWINS = {
     twin.kernel: twin
     for twin in BUILDS.twins()
-    if twin.module in ("twins/coverage", "twins/launches") or twin.kernel in LAUNCHED
+    if twin.module in MODULES or twin.kernel in LAUNCHED
 }
 
 

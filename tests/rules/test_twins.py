@@ -121,7 +121,7 @@ def test_no_defect_is_proved_absent(twin: Any, build: dict[str, Any], capability
     assert {(rule, line, "proved") for rule, line in twin.marks}.isdisjoint(said)
 
 
-LAUNCHED = {"twins/coverage", "twins/launches"}
+LAUNCHED = {"twins/coverage", "twins/launches", "twins/reruns"}
 """Their defects are those of launches: tests/launch has them."""
 
 
