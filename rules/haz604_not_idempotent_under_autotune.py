@@ -11,12 +11,12 @@ from ptxlint.facts import Facts
 from ptxlint.ir.function import Function
 from ptxlint.launch.analysis import LaunchAnalysis, LaunchOutcomes, Outcome
 from ptxlint.launch.questions import element_of, place, thread_of
-from ptxlint.launches import Autotuned
 from ptxlint.rulekit import TILE_START, Hit, Rule, Sample, Verdict, refuted
 
 if TYPE_CHECKING:
     from ptxlint.launch.exposed import Exposed, Shared
     from ptxlint.launch.under import Judged
+    from ptxlint.launches import Autotuned
 
 _ADD: Final = TILE_START + "@%p1 red.global.add.u32 [%rd5], %r2;{mark}\nret;"
 _IN_PLACE: Final = (

@@ -10,14 +10,11 @@ CTAs come before it only where the kernel waits for what is in memory.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from math import prod
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-import numpy as np
-
-from ptxlint.cfg.control_dependence import ControlDependenceAnalysis
-from ptxlint.cfg.dominance import DominatorsAnalysis, PostDominatorsAnalysis
+from ptxlint.cfg.dominance import DominatorsAnalysis
 from ptxlint.dataflow.access import AccessAnalysis
 from ptxlint.dataflow.barrier_paths import keeps_warps_apart
 from ptxlint.dataflow.guards import implies
@@ -29,22 +26,17 @@ from ptxlint.ir.function import Function
 from ptxlint.ir.instruction import Instr
 from ptxlint.launch.analysis import LaunchOutcomes
 from ptxlint.launch.binding import Region
-from ptxlint.launch.machine import Machine, Meeting, Run
-from ptxlint.launch.slices import Target, slice_of, target_of
 from ptxlint.launch.under import Judged, UnderLaunch
-from ptxlint.launch.walk import Thread
 from ptxlint.launch.witness import Witness
-from ptxlint.launches import DTYPE_BYTES, Extent, reach
+from ptxlint.launches import DTYPE_BYTES, reach
+
+if TYPE_CHECKING:
+    from ptxlint.launch.first_reads import FirstReads
 
 NEVER: Final = "never"
 COVERED: Final = "covered"
 EXPOSED: Final = "exposed"
 OPEN: Final = "open"
-
-_BUDGET: Final = 1_500
-"""Steps of up to 4,096 lanes that one read is given."""
-_MOST_CELLS: Final = 1 << 18
-"""Bytes or larger units of stores that are remembered for one read."""
 
 
 class Exposure(NamedTuple):
@@ -74,7 +66,7 @@ class Exposed:
         self.storages: dict[int, Shared] = _by_storage(found)
         self.hidden: Instr | None = _hidden_write(found)
         """A write that may go to any storage."""
-        self._machine: Machine | None = None
+        self._runs: FirstReads | None = None
         self._reached: dict[int, frozenset[int]] = {}
         self._waits: bool | None = None
 
@@ -187,30 +179,17 @@ class Exposed:
         return False
 
     def _run(self, read: Judged, stores: tuple[Judged, ...], then: Judged | None) -> Exposure:
-        """Run the CTAs in which an address is extreme, until a thread shows it."""
-        under = self.under
-        target = target_of(under.ssa, read.access.instr)
+        """Run CTAs at the ends of the grid, until a thread shows it."""
+        # Arrays are needed for what is left alone.
+        from ptxlint.launch.first_reads import FirstReads
+
+        if self._runs is None:
+            self._runs = FirstReads(self.under)
         earlier = [s for s in stores if self._may_precede(s.access.instr, read.access.instr)]
-        writers = [t for s in earlier if (t := target_of(under.ssa, s.access.instr)) is not None]
-        if target is None or len(writers) < len(earlier):
-            return Exposure(OPEN, reason="the access is of a kind that is not run")
-        if self._machine is None:
-            post_dominators = under.facts.get(PostDominatorsAnalysis)
-            self._machine = Machine(under.ssa, post_dominators, under.bound)
-        control = under.facts.get(ControlDependenceAnalysis)
-        last = None if then is None else target_of(under.ssa, then.access.instr)
-        targets = dict.fromkeys([target, *writers, *([] if last is None else [last])])
-        piece = slice_of(under.ssa, control, targets, self._machine.is_followed)
-        budget = _BUDGET
-        for cta in _corners(under.bound.grid):
-            run = self._machine.run(piece, [cta], budget)
-            found = _Seen(read, earlier, then, run).exposed(writers)
-            if found is not None:
-                return found
-            budget = run.budget
-            if budget <= 0:
-                break
-        return Exposure(OPEN, reason="no thread that was run shows it")
+        witness = self._runs.witness(read, earlier, then)
+        if witness is None:
+            return Exposure(OPEN, reason="no thread that was run shows it")
+        return Exposure(EXPOSED, witness)
 
     def _may_precede(self, store: Instr, read: Instr) -> bool:
         """True if control leads from a store to a read, in one thread or across a barrier."""
@@ -246,75 +225,6 @@ class Exposed:
                         work.append(target)
             found = self._reached[block] = frozenset(seen)
         return found
-
-
-class _Seen:
-    """One run of some CTA, watched for a thread whose read nothing came before."""
-
-    def __init__(self, read: Judged, stores: list[Judged], then: Judged | None, run: Run) -> None:
-        assert read.region is not None
-        self._read = read
-        self._region: Region = read.region
-        self._stores = {s.access.instr.index: s for s in stores}
-        self._then = then
-        self._run = run
-        self._own: set[tuple[int, int]] = set()
-        """(thread, cell) of what was stored so far."""
-        self._by: dict[int, set[int]] = {}
-        """By cell, the threads that store to it at any time."""
-        self._followed: set[tuple[int, int]] = set()
-        """(thread, offset) of what the store `then` writes."""
-        self._candidates: list[tuple[int, int, range]] = []
-        widths = [read.access.width, *(s.access.width for s in stores)]
-        self._unit = int(np.gcd.reduce(widths))
-
-    def exposed(self, writers: list[Target]) -> Exposure | None:
-        """The first thread that reads what nothing came before; None if none is seen."""
-        reading = self._read.access.instr.index
-        for meeting in self._run.meetings():
-            index = meeting.target.instr.index
-            if index in self._stores:
-                self._store(meeting)
-            if self._then is not None and index == self._then.access.instr.index:
-                self._followed.update((thread, at) for thread, at, _ in self._touched(meeting, 1))
-            if index == reading:
-                self._load(meeting)
-                if self._candidates and not self._stores and self._then is None:
-                    break
-            if len(self._own) > _MOST_CELLS:
-                return None
-        if not all(map(self._run.is_complete, writers)):
-            return None
-        for thread, offset, cells in self._candidates:
-            is_first = all(self._by.get(cell, set()) <= {thread} for cell in cells)
-            if is_first and (self._then is None or (thread, offset) in self._followed):
-                x, y, z = self._run.lanes.ctas[0]
-                place = Thread((x, y, z), self._run.lanes.thread(thread))
-                return Exposure(EXPOSED, Witness(EXPOSED, place, offset))
-        return None
-
-    def _store(self, meeting: Meeting) -> None:
-        width = self._stores[meeting.target.instr.index].access.width
-        for thread, _, cells in self._touched(meeting, width):
-            for cell in cells:
-                self._own.add((thread, cell))
-                self._by.setdefault(cell, set()).add(thread)
-
-    def _load(self, meeting: Meeting) -> None:
-        """Note the threads that have stored nothing there."""
-        for thread, offset, cells in self._touched(meeting, self._read.access.width):
-            if all((thread, cell) not in self._own for cell in cells):
-                self._candidates.append((thread, offset, cells))
-
-    def _touched(self, meeting: Meeting, width: int) -> Iterator[tuple[int, int, range]]:
-        """(thread, bytes from the read's pointer, cells) of each lane at an access."""
-        lanes = meeting.lanes
-        address = np.broadcast_to(meeting.address, lanes.shape)
-        offsets = (address - np.uint64(self._region.address)).view(np.int64)
-        for thread in np.flatnonzero(lanes[0]):
-            offset = int(offsets[0, thread])
-            first, last = offset // self._unit, (offset + width - 1) // self._unit
-            yield int(thread), offset, range(first, last + 1)
 
 
 def address_of(judged: Judged) -> Polynomial:
@@ -391,12 +301,6 @@ def _is_communicating(instr: Instr) -> bool:
         return True
     waiting = ("volatile", "acquire", "relaxed", "mmio")
     return instr.opcode == "ld" and any(instr.shape.has(word) for word in waiting)
-
-
-def _corners(grid: Extent) -> list[Extent]:
-    """The CTAs at the ends of each axis, the first one first."""
-    xs, ys, zs = (sorted({0, extent - 1}) for extent in grid)
-    return [(x, y, z) for z in zs for y in ys for x in xs]
 
 
 __all__ = [
