@@ -86,9 +86,11 @@ class Memory:
         size: int,
         writes: bool,
         reads: bool,
+        values: Array | None = None,
     ) -> tuple[NDArray[np.uint8], Addresses, Flags | None]:
         """The bytes of the space, where in them each lane's access begins, and which lanes may do
-        it (None: all). `size` is in bytes, and addresses must be multiples of it."""
+        it (None: all). `size` is in bytes, and addresses must be multiples of it; `values` are what
+        a lane writes, where that is known."""
         device, faulty = batch.device, None
         is_odd = address & (size - 1) != 0 if size & (size - 1) == 0 else None
         if is_odd is not None and is_odd.any():
@@ -110,7 +112,12 @@ class Memory:
             refused = _watch(batch, instr, lanes, place, size, faulty, writes, reads)
             if refused is not None:
                 faulty = refused if faulty is None else faulty | refused
-        return memory, place, None if faulty is None else ~faulty
+        allowed = None if faulty is None else ~faulty
+        if batch.watch is not None and self.space in ("shared", "global"):
+            batch.watch.access(
+                batch, instr, lanes, self.space, memory, place, size, allowed, writes, reads, values
+            )
+        return memory, place, allowed
 
     def _locate(
         self, batch: Batch, lanes: Lanes, address: Addresses, size: int

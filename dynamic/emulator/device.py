@@ -14,6 +14,7 @@ from ptxlint.launches import Extent
 if TYPE_CHECKING:
     from ptxlint.dynamic.emulator.batch import Batch
     from ptxlint.dynamic.emulator.counters import Counters
+    from ptxlint.dynamic.emulator.sanitizer.shadow import Shadow
     from ptxlint.ir.instruction import Instr
 
 
@@ -56,6 +57,8 @@ class Device:
         self.capability = capability
         self.faults: list[Fault] = []
         self.counters: Counters | None = None
+        self.shadow: Shadow | None = None
+        """Who touched each byte of global memory last, where races are looked for."""
         self._seen: dict[tuple[str, int], int] = {}
 
     def special(self) -> dict[str, Array]:

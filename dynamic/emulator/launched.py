@@ -39,6 +39,7 @@ def run_launch(
     counters: Counters | None = None,
     most_ctas: int = MOST_CTAS,
     most_turns: int = MOST_TURNS,
+    watches_races: bool = False,
 ) -> Ran:
     """Run a launch on contents. Raises `InputError` where memory or contents do not fit."""
     arena = emulator.arena()
@@ -56,6 +57,7 @@ def run_launch(
         ctas=ctas,
         counters=counters,
         most_turns=most_turns,
+        watches_races=watches_races,
     )
     outputs = {}
     for region in bound.regions.values():

@@ -13,6 +13,8 @@ from ptxlint.dynamic.emulator.counters import Counters
 from ptxlint.dynamic.emulator.device import Device, Fault
 from ptxlint.dynamic.emulator.layout import Layout
 from ptxlint.dynamic.emulator.program import Program
+from ptxlint.dynamic.emulator.sanitizer.races import RaceWatch
+from ptxlint.dynamic.emulator.sanitizer.shadow import Shadow
 from ptxlint.dynamic.emulator.schedule import Schedule, ranks
 from ptxlint.dynamic.emulator.translate import translate
 from ptxlint.ir.function import Function
@@ -25,6 +27,8 @@ LANES: Final = 16384
 MOST_TURNS: Final = 1_000_000
 """Segments that a batch may run before it is given up for a hang."""
 _SLICE: Final = 20_000
+_WATCHED_LANES: Final = 2048
+"""Lanes side by side where each byte of their memory has a shadow many times its size."""
 
 
 class Outcome(NamedTuple):
@@ -73,6 +77,7 @@ class Emulator:
         ctas: Sequence[Extent] | None = None,
         counters: Counters | None = None,
         most_turns: int = MOST_TURNS,
+        watches_races: bool = False,
     ) -> Outcome:
         """Run a launch. `values` are the bytes of parameters by name; those missing are zeros.
         `ctas` are those of the grid that are run, all without it."""
@@ -86,6 +91,9 @@ class Emulator:
         shared = self.program.shared + dynamic_shared
         device = Device(grid, block, shared, parameters, arena, capability)
         device.counters = counters
+        if watches_races:
+            lanes = min(lanes, _WATCHED_LANES)
+            device.shadow = Shadow(len(arena.bytes), True)
         threads = block[0] * block[1] * block[2]
         at_once = max(1, lanes // threads)
         ctas = _ctas(grid) if ctas is None else ctas
@@ -95,6 +103,8 @@ class Emulator:
         with np.errstate(all="ignore"):
             for start in range(0, len(ctas), at_once):
                 batch = Batch(device, self.program, ctas[start : start + at_once])
+                if watches_races:
+                    batch.watch = RaceWatch(batch, start, device.shadow)
                 if order is None:
                     order = ranks(batch)
                 waiting.append(Schedule(batch, order))
@@ -122,6 +132,7 @@ def run(
     arguments: Sequence[Any],
     *,
     dynamic_shared: int = 0,
+    watches_races: bool = False,
 ) -> Outcome:
     """Run a kernel on numpy arrays, which are changed in place, and numbers, in the order of its
     parameters; parameters beyond the arguments (Triton's scratch pointers) are zeros."""
@@ -145,7 +156,12 @@ def run(
     block = kernel.directives.get("reqntid") or kernel.directives.get("maxntid") or (1,)
     extents = [int(x) for x in block] + [1, 1]
     outcome = emulator.run(
-        grid, (extents[0], extents[1], extents[2]), values, arena, dynamic_shared
+        grid,
+        (extents[0], extents[1], extents[2]),
+        values,
+        arena,
+        dynamic_shared,
+        watches_races=watches_races,
     )
     for allocation, argument in placed:
         argument[...] = arena.contents(allocation).view(argument.dtype).reshape(argument.shape)

@@ -100,6 +100,7 @@ def emulate(
     inputs: Inputs | None = None,
     counts: bool = False,
     most_turns: int = MOST_TURNS,
+    watches_races: bool = False,
     progress: Callable[[str], None] | None = None,
 ) -> Emulated:
     """Run the launches of bundles, or `launches` on files.
@@ -107,7 +108,9 @@ def emulate(
     `kernel` picks kernels by name, `number` one launch of each kernel. Raises `EmulationError` if
     nothing can be run.
     """
-    session = _Session(kernel, number, launches, inputs or RandomInputs(), counts, most_turns)
+    session = _Session(
+        kernel, number, launches, inputs or RandomInputs(), counts, most_turns, watches_races
+    )
     start = time.perf_counter()
     for item in discover(paths):
         if isinstance(item, InputFault):
@@ -141,6 +144,7 @@ class _Session:
         inputs: Inputs,
         counts: bool,
         most_turns: int,
+        watches_races: bool,
     ) -> None:
         self._kernel = kernel
         self._number = number
@@ -148,6 +152,7 @@ class _Session:
         self._inputs = inputs
         self._counts = counts
         self._most_turns = most_turns
+        self._watches_races = watches_races
         self._sources = PythonSources(("",))
         self._reader = PythonReader(self._sources)
         self._numbers = Fingerprints()
@@ -226,7 +231,12 @@ class _Session:
         try:
             bound = bind(function, launch, names, metadata)
             ran = run_launch(
-                emulator, bound, self._inputs, counters=counters, most_turns=self._most_turns
+                emulator,
+                bound,
+                self._inputs,
+                counters=counters,
+                most_turns=self._most_turns,
+                watches_races=self._watches_races,
             )
         except (BindingError, InputError) as error:
             self.left_out.append(f"{module.source.path}: {function.name}: {error}")

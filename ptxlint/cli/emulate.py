@@ -36,6 +36,13 @@ if TYPE_CHECKING:
     help="What the tensors hold; in a file, arrays by argument name.",
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option(
+    "--sanitize",
+    type=click.Choice(["memory", "races"]),
+    default="memory",
+    show_default=True,
+    help="races: also look for accesses that nothing orders (slower).",
+)
 @click.option("--counters", is_flag=True, help="Print a heat map of the Python lines.")
 @click.option("--heat-svg", metavar="FILE", help="Write the heat map of the last run as SVG.")
 @click.option("--save", metavar="FILE.npz", help="Write the tensors after the last run.")
@@ -58,6 +65,7 @@ def command(
     launch: str,
     inputs: str,
     seed: int,
+    sanitize: str,
     counters: bool,
     heat_svg: str | None,
     save: str | None,
@@ -91,6 +99,7 @@ def command(
             inputs=read_inputs(inputs, seed),
             counts=counters or heat_svg is not None,
             most_turns=most_turns,
+            watches_races=sanitize == "races",
         )
     except EmulationError as error:
         raise click.ClickException(str(error)) from None

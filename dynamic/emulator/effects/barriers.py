@@ -32,8 +32,11 @@ class Arrival(NamedTuple):
 class Barrier:
     """One barrier of all CTAs of a batch: how many threads have come, and who waits."""
 
-    def __init__(self, ctas: int) -> None:
+    def __init__(self, batch: Batch) -> None:
+        ctas, threads = batch.shape
         self.arrived = np.zeros(ctas, dtype=np.int64)
+        self.warps: Flags = np.zeros((ctas, -(-threads // WARP)), dtype=bool)
+        """Which warps have come, those that went on at once among them."""
         self.waiting: list[Arrival] = []
 
 
@@ -107,8 +110,9 @@ def _arrive(
         part = lanes & (number == one)
         barrier = batch.barriers.get(one)
         if barrier is None:
-            barrier = batch.barriers[one] = Barrier(batch.shape[0])
+            barrier = batch.barriers[one] = Barrier(batch)
         barrier.arrived += _threads(batch, part)
+        barrier.warps |= _warps_of(batch, part)
         if form == "arrive":
             batch.go(behind, None if part.all() else part)
         else:
@@ -126,6 +130,14 @@ def _threads(batch: Batch, part: Flags) -> Any:
     return np.minimum(here, -(-batch.threads // WARP) * WARP)
 
 
+def _warps_of(batch: Batch, part: Flags) -> Flags:
+    """By CTA and warp: whether a lane of it is among these."""
+    from ptxlint.dynamic.emulator.effects.exchange import warps
+
+    found: Flags = warps(batch, part).any(axis=-1)
+    return found
+
+
 def _expected(batch: Batch, count: Array | None, part: Flags) -> Any:
     if count is None:
         return _threads(batch, batch.lanes(batch.alive))
@@ -140,6 +152,12 @@ def _complete(batch: Batch, barrier: Barrier, done: Any, part: Flags) -> None:
         return
     barrier.arrived[done] = 0
     rows = done[:, None]
+    if batch.watch is not None:
+        goes = np.zeros_like(barrier.warps)
+        for arrival in barrier.waiting:
+            goes |= _warps_of(batch, arrival.lanes)
+        batch.watch.clocks.meet(barrier.warps & rows, goes & rows)
+    barrier.warps &= ~rows
     batch.interval[done] += 1
     left: list[Arrival] = []
     freed = [(arrival, arrival.lanes & rows) for arrival in barrier.waiting]

@@ -49,7 +49,7 @@ def _cp(frame: Frame, instr: Instr) -> Step | None:
             amount = np.minimum(lanes.pick(given(batch)), np.uint32(count))
         words = _fetch(batch, instr, lanes, place, count, amount)
         memory, start, allowed = MEMORIES["shared"].resolve(
-            batch, instr, lanes, lanes.pick(to(batch)), count, True, False
+            batch, instr, lanes, lanes.pick(to(batch)), count, True, False, words
         )
         if allowed is not None:
             start, words = start[allowed], words[allowed]

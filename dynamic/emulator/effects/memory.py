@@ -117,7 +117,7 @@ def write(
     for found, inside, there in spaces(space, where):
         part = lanes if inside.all() else Lanes(batch, lanes.flagged(inside))
         memory, place, allowed = MEMORIES[found].resolve(
-            batch, instr, part, there, size, True, False
+            batch, instr, part, there, size, True, False, values[inside]
         )
         chosen = values[inside]
         if allowed is not None:

@@ -1,0 +1,59 @@
+"""For each byte of a memory: who wrote it last and who read it since, and when."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+_WARP_BITS: Final = 6
+_ATOMIC: Final = 1 << _WARP_BITS
+_TIME: Final = _WARP_BITS + 1
+"""Where the time begins in a stamp; 0 is nobody."""
+
+Stamps = NDArray[np.int32]
+
+
+class Touch(NamedTuple):
+    """Stamps taken apart: which warps, when, and whether atomically. `is_any` is false where nobody
+    touched the byte."""
+
+    warp: NDArray[np.int64]
+    time: NDArray[np.int32]
+    is_atomic: NDArray[np.bool_]
+    is_any: NDArray[np.bool_]
+
+
+def stamp(warp: NDArray[np.int64], time: NDArray[np.int32], is_atomic: bool) -> Stamps:
+    """Who, when, and how, in one word."""
+    word = time.astype(np.int64) << _TIME | warp | (_ATOMIC if is_atomic else 0)
+    return word.astype(np.int32)
+
+
+def taken_apart(stamps: Stamps) -> Touch:
+    """What `stamp` put together."""
+    return Touch(
+        (stamps & (_ATOMIC - 1)).astype(np.int64),
+        stamps >> _TIME,
+        stamps & _ATOMIC != 0,
+        stamps != 0,
+    )
+
+
+class Shadow:
+    """Stamps of the bytes of one memory. `owner` tells CTAs apart where several share the memory,
+    by the number that each was given (0: nobody)."""
+
+    def __init__(self, size: int, is_shared_by_ctas: bool) -> None:
+        self.written: Stamps = np.zeros(size, dtype=np.int32)
+        self.read: tuple[Stamps, Stamps] = (
+            np.zeros_like(self.written),
+            np.zeros_like(self.written),
+        )
+        """Of two readers, so that one does not hide another; more are not kept."""
+        self.writer: Stamps | None = np.zeros_like(self.written) if is_shared_by_ctas else None
+        self.reader: Stamps | None = np.zeros_like(self.written) if is_shared_by_ctas else None
+
+
+__all__ = ["Shadow", "Stamps", "Touch", "stamp", "taken_apart"]

@@ -1,0 +1,144 @@
+"""Races in shared and global memory: found where nothing orders two accesses, and nowhere else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ptxlint.dynamic.emulator.device import Fault
+from ptxlint.dynamic.emulator.run import run
+from ptxlint.frontends.ptx import parse
+
+ROOT = Path(__file__).resolve().parents[3]
+Kernel = Callable[..., str]
+
+SHARED = ".shared .align 16 .b8 tile[1024];\n"
+START = """
+  mov.u32 %r0, %tid.x;
+  mov.u32 %r1, tile;
+  shl.b32 %r2, %r0, 2;
+  add.s32 %r3, %r1, %r2;
+  shr.u32 %r4, %r0, 5;
+  ld.param.u64 %rd0, [k_param_0];
+  mov.u32 %r9, %ctaid.x;
+"""
+
+
+def races(text: str, grid: int = 1, cells: int = 4096) -> list[Fault]:
+    """The races of kernel `k`, which gets one array; nothing else may be found."""
+    module = parse(text, "snippet.ptx")
+    array = np.zeros(cells, dtype=np.uint32)
+    outcome = run(module, module.kernels()[0], (grid, 1, 1), [array], watches_races=True)
+    assert all(fault.kind == "race" for fault in outcome.faults), outcome.faults
+    assert outcome.is_complete
+    return outcome.faults
+
+
+REVERSED = """
+  st.shared.b32 [%r3], %r0;
+{between}
+  xor.b32 %r5, %r2, 508;
+  add.s32 %r6, %r1, %r5;
+  ld.shared.b32 %r7, [%r6];
+"""
+
+
+@pytest.mark.parametrize(
+    ("between", "count"),
+    [
+        ("", 1),
+        ("  bar.sync 0;", 0),
+        ("  bar.warp.sync 0xffffffff;", 1),
+        ("  bar.sync 1, 128;", 0),
+        ("  setp.lt.u32 %p1, %r0, 64;\n  @%p1 bar.sync 1, 64;\n  @!%p1 bar.sync 2, 64;", 1),
+        ("  bar.sync 0;\n  bar.sync 0;", 0),
+    ],
+)
+def test_a_read_of_what_another_warp_wrote_needs_a_barrier(
+    kernel: Kernel, between: str, count: int
+) -> None:
+    body = START + REVERSED.format(between=between)
+    found = races(kernel(body, 1, 128, SHARED))
+    assert len(found) == count
+    if found:
+        assert found[0].instr.opcode == "ld"
+        assert found[0].lanes == 128
+
+
+def test_a_write_after_the_others_read_needs_one_too(kernel: Kernel) -> None:
+    body = START + REVERSED.format(between="  bar.sync 0;")
+    again = "  st.shared.b32 [%r3], %r9;\n  add.s32 %r8, %r0, 1;\n  st.shared.b32 [%r3], %r8;\n"
+    assert len(races(kernel(body + again, 1, 128, SHARED))) >= 1
+    assert races(kernel(body + "  bar.sync 0;\n" + again, 1, 128, SHARED)) == []
+
+
+def test_arriving_hands_on_and_does_not_take(kernel: Kernel) -> None:
+    # Warp 0 writes and arrives; warp 1 waits and reads. The other way round nothing is ordered.
+    for writer, count in ((0, 0), (1, 1)):
+        body = (
+            START
+            + f"""
+  setp.eq.u32 %p1, %r4, {writer};
+  @%p1 st.shared.b32 [%r1], %r0;
+  setp.eq.u32 %p2, %r4, 0;
+  @%p2 bra first;
+  bar.sync 1, 64;
+  bra done;
+first:
+  bar.arrive 1, 64;
+done:
+  @!%p1 ld.shared.b32 %r7, [%r1];
+"""
+        )
+        body = body.replace("st.shared.b32 [%r1], %r0", "st.shared.b32 [%r1], 7")
+        assert len(races(kernel(body, 1, 64, SHARED))) == count, writer
+
+
+def test_lanes_that_write_different_numbers_to_one_cell(kernel: Kernel) -> None:
+    (found,) = races(kernel(START + "  st.shared.b32 [%r1], %r0;", 1, 32, SHARED))
+    assert "another number" in found.message
+    assert races(kernel(START + "  st.shared.b32 [%r1], 5;", 1, 128, SHARED)) == []
+
+
+def test_programs_that_write_the_same_cells(kernel: Kernel) -> None:
+    address = "  mad.wide.u32 %rd1, %r0, 4, %rd0;\n"
+    (found,) = races(
+        kernel(START + address + "  st.global.b32 [%rd1], %r9;", 1, 64, SHARED), grid=3
+    )
+    assert found.instr.opcode == "st"
+    own = "  mad.lo.s32 %r5, %r9, 64, %r0;\n  mad.wide.u32 %rd1, %r5, 4, %rd0;\n"
+    assert races(kernel(START + own + "  st.global.b32 [%rd1], %r9;", 1, 64, SHARED), grid=3) == []
+    # The same number does no harm.
+    assert (
+        races(kernel(START + address + "  st.global.b32 [%rd1], %r0;", 1, 64, SHARED), grid=3) == []
+    )
+
+
+def test_atomics_are_ordered_among_themselves_alone(kernel: Kernel) -> None:
+    add = START + "  red.global.add.u32 [%rd0], 1;\n"
+    assert races(kernel(add, 1, 64, SHARED), grid=3) == []
+    assert len(races(kernel(add + "  ld.global.b32 %r5, [%rd0];", 1, 64, SHARED), grid=3)) >= 1
+
+
+def test_a_barrier_taken_out_of_a_reduction_is_missed() -> None:
+    path = ROOT / "fixtures/ptx/sm_80/softmax.ptx"
+    text = path.read_text()
+    barriers = [match.span() for match in re.finditer(r"^\s*bar\.sync[^\n]*\n", text, re.M)]
+    assert barriers
+    x = np.random.default_rng(0).standard_normal((3, 1000)).astype(np.float32)
+
+    def found(changed: str) -> list[Fault]:
+        module = parse(changed, "softmax.ptx")
+        arguments = [np.zeros_like(x), x, 1000, 1000, 1000]
+        return run(
+            module, module.kernels()[0], (3, 1, 1), arguments, dynamic_shared=16,
+            watches_races=True,
+        ).faults  # fmt: skip
+
+    assert found(text) == []
+    caught = [bool(found(text[:start] + text[end:])) for start, end in barriers]
+    assert all(caught)
