@@ -24,16 +24,7 @@ from references.kit import Expected  # noqa: E402
 ARCHS = ("sm_80", "sm_90")
 QUICK = 2
 """So many launches of each build run always."""
-UNSUPPORTED = {
-    ("sm_90", name)
-    for name in (
-        "flash_bwd_dkdv", "flash_bwd_dq", "flash_fwd", "flash_fwd_buggy", "flash_fwd_d128",
-        "flash_fwd_full_bf16", "flash_fwd_spill", "matmul_dot_bf16", "matmul_dot_buggy",
-        "matmul_dot_fp16", "matmul_dot_fp16_large", "matmul_dot_fp8e4nv", "matmul_dot_fp8e5",
-        "matmul_dot_int8", "matmul_dot_tf32", "matmul_tma", "matmul_tma_persistent", "moe_gemm",
-        "wrapped_matmul",
-    )
-}  # fmt: skip
+UNSUPPORTED = {("sm_90", "matmul_tma"), ("sm_90", "matmul_tma_persistent")}
 """Builds with instructions that the emulator lacks; a test fails once one of them runs."""
 
 Array = NDArray[Any]
