@@ -26,7 +26,7 @@ WITH_ARRAYS = {
     f"ptxlint/launch/{name}.py"
     for name in (
         "coverage/cells", "coverage/program_map", "coverage/runs",
-        "exact", "first_reads", "lane_numbers", "machine", "words",
+        "exact", "first_reads", "float_words", "lane_numbers", "machine", "words",
     )
 }  # fmt: skip
 
