@@ -19,6 +19,7 @@ from ptxlint.launches import Extent
 if TYPE_CHECKING:
     from ptxlint.dynamic.emulator.device import Device
     from ptxlint.dynamic.emulator.effects.barriers import Barrier
+    from ptxlint.dynamic.emulator.effects.clusters import ClusterBarrier
     from ptxlint.dynamic.emulator.program import Program
     from ptxlint.dynamic.emulator.sanitizer.races import RaceWatch
 
@@ -53,6 +54,13 @@ class Batch:
         self.fronts: dict[int, Mask] = {0: None}
         self.parked: dict[int, Flags] = {}
         """Lanes that wait for others of their warp, by the segment where they do."""
+        self.cluster: ClusterBarrier | None = None
+        self.held: dict[int, Flags] = {}
+        """Lanes that wait for something in memory, by the segment where they do."""
+        self.tired: Flags | None = None
+        """Lanes that do not wait the next time."""
+        self.events = 0
+        """How often something changed that lanes may be held for."""
         self.is_stuck = False
         """True once lanes were waited for that do not come."""
         self.barriers: dict[int, Barrier] = {}
@@ -81,6 +89,10 @@ class Batch:
             **{f"%ctaid.{axis}": places[:, at : at + 1] for at, axis in enumerate("xyz")},
             **{f"%ntid.{axis}": _one(device.block[at]) for at, axis in enumerate("xyz")},
             **{f"%nctaid.{axis}": _one(device.grid[at]) for at, axis in enumerate("xyz")},
+            **{f"%clusterid.{axis}": places[:, at : at + 1] for at, axis in enumerate("xyz")},
+            **{f"%nclusterid.{axis}": _one(device.grid[at]) for at, axis in enumerate("xyz")},
+            **{f"%cluster_ctaid.{axis}": _one(0) for axis in "xyz"},
+            **{f"%cluster_nctaid.{axis}": _one(1) for axis in "xyz"},
             **device.special(),
         }
         bit = self.special["%lanemask_eq"]

@@ -22,8 +22,8 @@ class Fault(NamedTuple):
     """Something that a thread did wrong.
 
     `kind` is one of `outside` (memory of nobody), `misaligned`, `read_only`, `blank` (read before
-    it was written), `race`, `deadlock`, `divergence`, `trap`, `hang`; `values` are numbers that
-    tell more, by name.
+    it was written), `mbarrier` (against its rules), `race`, `deadlock`, `divergence`, `trap`,
+    `hang`; `values` are numbers that tell more, by name.
     """
 
     kind: str
@@ -64,9 +64,8 @@ class Device:
     def special(self) -> dict[str, Array]:
         """Special registers that are alike for all lanes."""
         words = {
-            "%smid": 0, "%nsmid": 1, "%gridid": 1, "%clusterid.x": 0, "%cluster_ctaid.x": 0,
-            "%cluster_ctarank": 0, "%cluster_nctarank": 1, "%nclusterid.x": self.grid[0],
-            "%cluster_nctaid.x": 1, "%dynamic_smem_size": self.shared,
+            "%smid": 0, "%nsmid": 1, "%gridid": 1, "%cluster_ctarank": 0,
+            "%cluster_nctarank": 1, "%dynamic_smem_size": self.shared,
             "%total_smem_size": self.shared, "%clock": 0, "%globaltimer_lo": 0,
         }  # fmt: skip
         longer = {"%clock64": 0, "%globaltimer": 0}

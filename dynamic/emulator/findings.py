@@ -50,6 +50,10 @@ KINDS: Final[dict[str, Kind]] = {
         "let all lanes that the mask names come to the instruction",
     ),
     "trap": Kind("EMU908", "emulated-trap", "bounds", "look at what the assertion says"),
+    "mbarrier": Kind(
+        "EMU910", "emulated-mbarrier", "sync",
+        "initialise it before its use, and let as many threads and bytes arrive as it expects",
+    ),
     "hang": Kind("EMU909", "emulated-hang", "sync", "look at what the loop waits for"),
 }  # fmt: skip
 """By the kinds of `ptxlint.dynamic.emulator.device.Fault`."""

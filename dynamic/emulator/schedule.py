@@ -8,8 +8,12 @@ import numpy as np
 
 from ptxlint.dynamic.emulator.batch import Batch
 from ptxlint.dynamic.emulator.effects.barriers import recount
+from ptxlint.dynamic.emulator.holding import give_up, tire
 from ptxlint.dynamic.emulator.meeting import release
 
+_LOOKS: Final = 8
+"""So often lanes look in vain for what they wait for, with nobody else left, before they are given
+up: programs may do something else meanwhile."""
 _PATIENCE: Final = 64
 """So often lanes may go back while others wait, before these get a turn."""
 
@@ -77,23 +81,34 @@ class Schedule:
         return chosen
 
     def _wake(self) -> bool:
-        """Nobody can go on: let those who wait look whether all are there. False if nobody waits,
-        or if those who wait do so for nobody."""
+        """Nobody can go on: find somebody who can after all. False if nobody is left, or if those
+        who are wait for nobody."""
+        while not self._batch.fronts:
+            if not self._look_again():
+                return False
+        return True
+
+    def _look_again(self) -> bool:
+        """Let some of those who wait look whether all are there; False if there is nobody."""
         batch = self._batch
         recount(batch)
         if batch.fronts:
             return True
-        if batch.parked:
-            if batch.is_stuck:
-                return False
+        if batch.parked and not batch.is_stuck:
             left = sum(int(flags.sum()) for flags in batch.parked.values())
-            release(batch)
-            # Once more with everybody taken for there, if that changes nothing.
-            batch.is_stuck = left == self._stuck_before
-            self._stuck_before = left
-            if batch.is_stuck:
-                self._report_parked()
+            if left != self._stuck_before or not batch.held:
+                release(batch)
+                # Once more with everybody taken for there, if that changes nothing.
+                batch.is_stuck = left == self._stuck_before
+                self._stuck_before = left
+                if batch.is_stuck:
+                    self._report_parked()
+                return True
+        if batch.held:
+            self._let_on()
             return True
+        if batch.parked:
+            return False
         for number, barrier in sorted(batch.barriers.items()):
             if barrier.waiting:
                 first = barrier.waiting[0]
@@ -109,6 +124,20 @@ class Schedule:
         return False
 
     _stuck_before = -1
+
+    def _let_on(self) -> None:
+        """Only lanes that wait for something in memory are left: they look on, a few times."""
+        batch = self._batch
+        self._looks = self._looks + 1 if batch.events == self._events else 0
+        self._events = batch.events
+        if self._looks > _LOOKS:
+            self._looks, self._stuck_before = 0, -1
+            give_up(batch)
+        else:
+            tire(batch)
+
+    _looks = 0
+    _events = -1
 
     def _report_parked(self) -> None:
         batch = self._batch

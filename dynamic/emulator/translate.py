@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 def translate(module: Module, kernel: Function, layout: Layout) -> Program:
     """The program of a kernel. Raises `UnsupportedError` at what is not run."""
+    if kernel.instrs:
+        effects.check_cluster(kernel.instrs[0], kernel.directives.get("reqnctapercluster") or ())
     translator = Translator(module, layout)
     translator.enter(Frame(kernel, 0, layout), None, ())
     return Program(

@@ -12,12 +12,15 @@ from ptxlint.dynamic.emulator.batch import Batch, Mask, Step
 from ptxlint.dynamic.emulator.effects import (
     atomics,
     barriers,
+    clusters,
     copies,
     exchange,
     matrix,
+    mbarriers,
     memory,
     warpgroup,
 )
+from ptxlint.dynamic.emulator.effects.clusters import check_cluster
 from ptxlint.dynamic.emulator.frame import Frame
 from ptxlint.ir.instruction import Instr
 
@@ -26,10 +29,12 @@ Waiting = Callable[[int, int], End]
 """Given the segment where lanes wait and the one behind it, what happens to lanes that come."""
 
 _STEPS: dict[str, Callable[[Frame, Instr], Step | None]] = {
-    **memory.ROWS, **atomics.ROWS, **copies.ROWS, **barriers.STEPS, **exchange.STEPS,
+    **memory.ROWS, **atomics.ROWS, **copies.ROWS, **clusters.STEPS, **exchange.STEPS,
+    **mbarriers.STEPS,
 }  # fmt: skip
 _WAITING: dict[str, Callable[[Frame, Instr], Waiting | None]] = {
-    **barriers.WAITING, **exchange.WAITING, **matrix.WAITING, **warpgroup.WAITING,
+    **barriers.WAITING, **exchange.WAITING, **matrix.WAITING, **mbarriers.WAITING,
+    **warpgroup.WAITING,
 }  # fmt: skip
 
 
@@ -45,4 +50,4 @@ def waiting(frame: Frame, instr: Instr) -> Waiting | None:
     return None if make is None else make(frame, instr)
 
 
-__all__ = ["End", "Waiting", "step", "waiting"]
+__all__ = ["End", "Waiting", "check_cluster", "step", "waiting"]

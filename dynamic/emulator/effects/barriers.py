@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from ptxlint.dynamic.emulator.batch import WARP, Batch, Mask, Reader, Step
+from ptxlint.dynamic.emulator.batch import WARP, Batch, Mask, Reader
+from ptxlint.dynamic.emulator.effects import clusters
 from ptxlint.dynamic.emulator.formats import Array, Flags
 from ptxlint.dynamic.emulator.frame import Frame
 from ptxlint.dynamic.emulator.meeting import warp_meeting
 from ptxlint.dynamic.emulator.operands import Writer, reader, writer
-from ptxlint.dynamic.emulator.semantics import UnsupportedError
 from ptxlint.ir.instruction import Instr
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Barrier:
 def _bar(frame: Frame, instr: Instr) -> Waiting | None:
     shape = instr.shape
     if shape.has("cluster"):
-        return None
+        return clusters.wait(frame, instr)
     if shape.has("warp"):
         member = reader(frame, instr, instr.operands[0], "u32")
         return warp_meeting(lambda batch, mask: None, member)
@@ -198,15 +198,7 @@ def recount(batch: Batch) -> None:
             _complete(batch, barrier, barrier.arrived >= np.maximum(expected, 1), everyone)
 
 
-def _cluster(frame: Frame, instr: Instr) -> Step | None:
-    """A cluster of one CTA waits for nobody else; larger ones are not run."""
-    if instr.shape.has("cluster"):
-        return lambda batch, mask: None
-    raise UnsupportedError(instr)
-
-
-STEPS: Final[dict[str, Callable[[Frame, Instr], Step | None]]] = {"barrier": _cluster}
 WAITING: Final[dict[str, Callable[[Frame, Instr], Waiting | None]]] = {"bar": _bar, "barrier": _bar}
 
 
-__all__ = ["STEPS", "WAITING", "Arrival", "Barrier", "recount"]
+__all__ = ["WAITING", "Arrival", "Barrier", "recount"]

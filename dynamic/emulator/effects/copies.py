@@ -12,6 +12,7 @@ import numpy as np
 
 from ptxlint.dynamic.emulator.access import Lanes, gather, scatter
 from ptxlint.dynamic.emulator.batch import Batch, Mask, Step
+from ptxlint.dynamic.emulator.effects.mbarriers import arrive_of_copies
 from ptxlint.dynamic.emulator.effects.memory import MEMORIES
 from ptxlint.dynamic.emulator.formats import Array
 from ptxlint.dynamic.emulator.frame import Frame
@@ -26,8 +27,8 @@ def _cp(frame: Frame, instr: Instr) -> Step | None:
         raise UnsupportedError(instr, "bulk copies")
     if shape.has("commit_group") or shape.has("wait_group") or shape.has("wait_all"):
         return lambda batch, mask: None
-    if shape.has("mbarrier::arrive::noinc") or shape.has("mbarrier"):
-        raise UnsupportedError(instr, "arrival of a copy at an mbarrier")
+    if shape.has("mbarrier"):
+        return arrive_of_copies(frame, instr)
     target, source, size, *rest = instr.operands
     to, from_ = address(frame, instr, target), address(frame, instr, source)
     width = literal(size, "u32")
