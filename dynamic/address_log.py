@@ -20,7 +20,6 @@ _NEVER: Final = (1 << 64) - 1
 _HEADER: Final = re.compile(r"^\s*\.address_size\s+64.*$", re.MULTILINE)
 _GUARD: Final = re.compile(r"@(!?)\s*(%[\w$]+)\s")
 _PLACE: Final = re.compile(r"\[\s*(%[\w$]+)\s*(?:\+\s*(-?\w+)\s*)?\]")
-_SIZE: Final = re.compile(r"\]\s*,\s*(?:\w+)\s*,\s*(%[\w$]+)\s*$")
 _ACCESSES: Final = frozenset({"ld", "ldu", "st", "atom", "red"})
 
 
@@ -99,6 +98,14 @@ def _text_of(instr: Instr, text: str) -> str:
     return text[instr.offset : text.index(";", instr.offset)]
 
 
+def _copied(statement: str) -> str:
+    """How many bytes an asynchronous copy reads, as it is written; empty if that is its size."""
+    operands = [part.strip() for part in statement.rpartition("]")[2].split(",")[1:]]
+    if ".L2::cache_hint" in statement:
+        operands.pop()
+    return operands[1] if len(operands) > 1 else ""
+
+
 def _record(statement: str, number: int) -> str | None:
     """Code that records the address of an access; None if it is not in a register."""
     guard = _GUARD.match(statement)
@@ -113,11 +120,11 @@ def _record(statement: str, number: int) -> str | None:
         "{ .reg .b64 %ptxlint_at; .reg .pred %ptxlint_on;",
         f"add.s64 %ptxlint_at, {base}, {offset or 0};",
     ]
-    size = _SIZE.search(statement) if copies else None
-    if size is not None or condition:
+    size = _copied(statement) if copies else ""
+    if size:
         # A copy of no bytes touches nothing.
         lines.append("setp.ne.b32 %ptxlint_on, 0, 0;")
-        lines.append(f"{condition}setp.ne.b32 %ptxlint_on, {size[1] if size else 1}, 0;")
+        lines.append(f"{condition}setp.ne.b32 %ptxlint_on, {size}, 0;")
         condition = "@%ptxlint_on "
     for operation, where in (("min", 16 * number), ("max", 16 * number + 8)):
         lines.append(

@@ -8,6 +8,12 @@ from typing import Any
 BAD = ("outside", "fault", "refused")
 """What the GPU does where something is wrong: an address outside of its tensor or misaligned, a
 fault, a launch that is not made."""
+OF_MEMORY = (
+    "CUDA_ERROR_ILLEGAL_ADDRESS",
+    "CUDA_ERROR_MISALIGNED_ADDRESS",
+    "CUDA_ERROR_LAUNCH_FAILED",
+)
+"""Faults of accesses to memory. With others, where accesses went is not known."""
 
 
 def word_of(verdict: dict[str, Any]) -> str:
@@ -34,6 +40,8 @@ def compared(verdict: dict[str, Any], logged: dict[str, Any], checked: Any) -> d
             disagreements.append(f"access {site}: {word}, and {went}")
     gpu = next((k for k in ("fault", "refused", "failed") if k in logged), "inside")
     gpu = gpu if logged else "not asked"
+    if gpu == "fault" and logged["fault"] not in OF_MEMORY:
+        gpu = "failed"
     gpu = "outside" if gpu == "inside" and is_outside else gpu
     word = word_of(verdict)
     if word == "clean" and gpu in BAD:

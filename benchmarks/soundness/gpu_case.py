@@ -1,9 +1,9 @@
 """Run cases on the GPU, up to the first fault.
 
-    python benchmarks/soundness/gpu_case.py BUNDLE checked|logged NUMBER…
+    python benchmarks/soundness/gpu_case.py BUNDLE checked|jit|logged NUMBER…
 
-`checked` runs the kernel as it is, for a memory checker to watch; `logged` one that records its
-addresses. Prints a line of JSON for each case: `refused` or `fault` with CUDA's name of the error,
+`checked` runs the kernel as it is, for a memory checker to watch; `jit` lets the driver assemble it,
+`logged` one that records its addresses. Prints a line of JSON for each case: `refused` or `fault` with CUDA's name of the error,
 or `ran`, and with `logged` where each access went in bytes from its tensor's first element.
 """
 
@@ -59,6 +59,8 @@ def outcome(context: Context, case: Case, mode: str) -> dict[str, Any]:
     if mode == "logged":
         log = logged(loaded.module, loaded.function)
         image = oldest(log.text).encode()
+    elif mode == "jit":
+        image = oldest(loaded.module.source.text).encode()
     else:
         image = case.path.with_suffix(".cubin").read_bytes()
     module = Module(context.driver, image)

@@ -42,17 +42,34 @@ def test_the_text_assembles(path: Path, assemblers: list[Any], tmp_path: Path) -
     assert [] in said, said
 
 
-def test_a_copy_of_no_bytes_is_no_access() -> None:
-    text = (FIXTURES / "ptx" / "sm_80" / "flash_fwd.ptx").read_text(encoding="utf-8")
+@pytest.mark.parametrize(
+    ("copy", "condition"),
+    [
+        (
+            "cp.async.cg.shared.global [%r1], [%rd1+32], 16, %r2;",
+            "setp.ne.b32 %ptxlint_on, %r2, 0;",
+        ),
+        (
+            "@!%p1 cp.async.ca.shared.global.L2::cache_hint [%r1], [ %rd1 + 32 ], 0x4, %r2, %rd2;",
+            "@!%p1 setp.ne.b32 %ptxlint_on, %r2, 0;",
+        ),
+        ("cp.async.cg.shared.global.L2::cache_hint [%r1], [%rd1+32], 16, %rd2;", ""),
+        ("cp.async.ca.shared.global [%r1], [%rd1+32], 8;", ""),
+    ],
+)
+def test_a_copy_of_no_bytes_is_no_access(copy: str, condition: str) -> None:
+    text = (
+        ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k()\n{\n.reg .pred %p<2>;\n"
+        f".reg .b32 %r<3>;\n.reg .b64 %rd<3>;\n{copy}\nret;\n}}\n"
+    )
     module = parse(text, "k.ptx")
     log = logged(module, module.kernels()[0])
-    lines = log.text.splitlines()
-    copies = [i for i, line in enumerate(lines) if line.lstrip().startswith("cp.async.cg")]
-    assert copies
-    for number in copies:
-        size = lines[number].rstrip(";").rsplit(",", 1)[1].strip()
-        assert size.startswith("%r")
-        assert f"setp.ne.b32 %ptxlint_on, {size}, 0;" in lines[number - 4]
+    before = log.text[: log.text.index(copy)]
+    assert "add.s64 %ptxlint_at, %rd1, 32;" in before
+    said = [line for line in before.splitlines() if "setp" in line and "0, 0" not in line]
+    assert said == ([condition] if condition else [])
+    guard = "@%ptxlint_on " if condition else ""
+    assert f"{guard}red.relaxed.gpu.global.min.u64" in before
 
 
 def test_what_is_read_back() -> None:
