@@ -29,7 +29,7 @@ def status_of(outcome: object) -> str:
         return "refuted"
     if judged.never == "compiled":
         return "dead"
-    if judged.wraps or not (judged.below and judged.above):
+    if not (judged.is_inside or (judged.never and judged.is_settled)):
         return "open"
     return "proved"
 

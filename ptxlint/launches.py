@@ -49,6 +49,9 @@ class Tensor(NamedTuple):
     """`uninitialised` or `zeroed` for memory that the host allocated and nothing wrote since."""
     values: tuple[int, int] | None = None
     """The least and the greatest element of a tensor of integers, where that is promised."""
+    contents: tuple[int, ...] | None = None
+    """The integers in the storage, one behind the other from its first byte on, where they are
+    known; `values` are then the least and the greatest of them."""
 
 
 def reach(tensor: Tensor) -> int:

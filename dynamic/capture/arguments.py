@@ -16,14 +16,16 @@ from ptxlint.launches import (
 
 from .kernels import Tuple
 from .memory import extent
-from .storages import UNINITIALISED, Storage, Storages
+from .storages import Storage, Storages, unwatched
 
 _ALLOCATION_ALIGNMENT = 256
 """Bytes that the start of what cudaMalloc gives is a multiple of."""
 _SPECIALISED = 16
 """Bytes that Triton asks addresses to be a multiple of."""
-_MOST_VALUES = 1 << 22
-"""Elements that are looked at for the least and the greatest."""
+_MOST_VALUES = 32 << 20
+"""Bytes that are looked at for the least and the greatest; of more nothing is computed."""
+_MOST_CONTENTS = 4096
+"""Elements up to which all are told."""
 COUNTING = frozenset({"torch.int32", "torch.int64", "torch.int16", "torch.int8", "torch.uint8"})
 """Types of what kernels take for indices."""
 _FLOATS = re.compile(r"(fp|bf|f)\d+")
@@ -40,6 +42,11 @@ class Reader:
         self._parameters = 0
         self.seen: list[tuple[int, Any]] = []
         """Tensors that the kernel was given, with the numbers of the PTX parameters."""
+
+    def number(self, tensor: Any) -> int:
+        """The number of a tensor's storage among those of the launch."""
+        found: int = self._numbers[tensor.untyped_storage()._cdata]
+        return found
 
     def read(self, value: Any, kind: Any) -> Argument | Tuple:
         """One argument; `kind` is Triton's type of the parameter."""
@@ -91,6 +98,10 @@ class Reader:
         storage = tensor.untyped_storage()
         offset = int(tensor.storage_offset()) * int(tensor.dtype.itemsize)
         name = str(dtype).removeprefix("torch.")
+        values, contents = None, None
+        if str(tensor.dtype) == f"torch.{name}":
+            # Of what is reinterpreted these would be other numbers.
+            values, contents = _values(tensor, known)
         return Tensor(
             dtype=name,
             shape=tuple(map(int, shape)),
@@ -100,8 +111,8 @@ class Reader:
             offset=offset,
             alignment=_alignment(offset, offset if tensor.is_meta else int(tensor.data_ptr())),
             fresh=known.fresh if known is not None else "",
-            # Of what is reinterpreted these would be other numbers.
-            values=_values(tensor, known) if str(tensor.dtype) == f"torch.{name}" else None,
+            values=values,
+            contents=contents,
         )
 
     def _descriptor(self, value: Any, kind: str) -> Argument:
@@ -151,20 +162,25 @@ def _unwrapped(value: Any) -> Any:
     return value
 
 
-def _values(tensor: Any, known: Storage | None) -> tuple[int, int] | None:
-    """The least and the greatest integer in the memory behind a tensor; None if nobody knows."""
-    dtype = tensor.dtype
-    if known is None or not known.known or known.fresh == UNINITIALISED or tensor.is_meta:
-        return None
+def _values(
+    tensor: Any, known: Storage | None
+) -> tuple[tuple[int, int] | None, tuple[int, ...] | None]:
+    """The least and the greatest integer in the memory behind a tensor, and all of them if they are
+    few; None if nobody knows."""
+    if known is None or not known.known or tensor.is_meta or str(tensor.dtype) not in COUNTING:
+        return None, None
     if tensor.device.type == "cuda" and _being_captured():
         # To look would end the capture of a CUDA graph.
-        return None
-    storage = tensor.untyped_storage()
-    count = storage.nbytes() // dtype.itemsize
-    if str(dtype) not in COUNTING or not 0 < count <= _MOST_VALUES:
-        return None
-    every = tensor.new_empty(0).set_(storage, 0, (count,), (1,))
-    return int(every.min()), int(every.max())
+        return None, None
+    size = tensor.untyped_storage().nbytes()
+    count = size // tensor.dtype.itemsize
+    if count <= 0 or size > _MOST_VALUES:
+        return None, None
+    with unwatched():
+        every = tensor.new_empty(0).set_(tensor.untyped_storage(), 0, (count,), (1,))
+        values = int(every.min()), int(every.max())
+        contents = tuple(map(int, every.tolist())) if count <= _MOST_CONTENTS else None
+    return values, contents
 
 
 _NAMES = {

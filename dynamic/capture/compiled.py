@@ -123,7 +123,7 @@ def _place(stage: Stage, before: list[Any], result: Any) -> None:
     if any(map(stage.storages.on_gpu, before)):
         for tensor in stage.tensors(result):
             stage.storages.place(tensor)
-            stage.storages.fill(tensor, "", False)
+            stage.storages.spoil(tensor)
 
 
 @contextmanager

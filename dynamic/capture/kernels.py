@@ -18,6 +18,17 @@ class Tuple(NamedTuple):
     items: tuple[Argument | Tuple, ...]
 
 
+def flattened(arguments: dict[str, Any]) -> dict[str, Argument]:
+    """Arguments without tuples: their items in their places, as `t[0]`, `t[1]`, …"""
+    out: dict[str, Argument] = {}
+    for name, argument in arguments.items():
+        if isinstance(argument, Tuple):
+            out |= flattened({f"{name}[{i}]": item for i, item in enumerate(argument.items)})
+        else:
+            out[name] = argument
+    return out
+
+
 class Kernel(NamedTuple):
     """A compiled kernel and its launches, each different one once."""
 

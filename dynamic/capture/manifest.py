@@ -111,10 +111,11 @@ def argument_entry(argument: Argument | Tuple) -> dict[str, Any]:
     if isinstance(argument, Tensor):
         fields = argument._asdict()
         lists = {"shape": list(argument.shape), "strides": list(argument.strides)}
-        if argument.values is None:
-            del fields["values"]
-        else:
-            fields["values"] = list(argument.values)
+        for key in ("values", "contents"):
+            if fields[key] is None:
+                del fields[key]
+            else:
+                fields[key] = list(fields[key])
         return {"kind": "tensor", **fields, **lists}
     if isinstance(argument, Scalar):
         return {"kind": "scalar", "type": argument.type, "value": _number(argument.value)}

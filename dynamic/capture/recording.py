@@ -32,7 +32,7 @@ from .driver import recording_driver, run_once, watched_run
 from .kernels import Captured, Kernel, Sink, Trouble
 from .storages import Storages
 from .tensors import Stage
-from .written import written_parameters
+from .written import Writes
 
 _LIBRARIES = ("triton", "torch", "ptxlint", "contextlib", "unittest", "threading", "runpy")
 _OLDEST, _NEWEST = (3, 6), (3, 9)
@@ -59,7 +59,7 @@ class Recording:
         self._storages = Storages()
         self._compiled: dict[str, Any] = {}
         self._made: list[Any] = []
-        self._written: dict[str, frozenset[int] | None] = {}
+        self._writes = Writes(self._storages)
         self._is_open = True
 
     @property
@@ -122,19 +122,40 @@ class Recording:
             ),
         )
         self.captured.add_launch(kernel, launch)
-        written = self._written_by(kernel, reader)
-        for number, tensor in reader.seen:
-            if written is None or number in written:
-                self._storages.fill(tensor, "", self._options.gpu)
+        try:
+            self._follow_writes(kernel, launch, reader)
+        except Exception as error:
+            self.captured.add_trouble(
+                kernel.name, f"what it writes could not be worked out: {_said(error)}"
+            )
+
+    def _follow_writes(self, kernel: Kernel, launch: Launch, reader: Reader) -> None:
+        """Say what is in the tensors that a launch was given, once it is over."""
+        numbers = self._written_by(kernel, reader)
+        written = [t for n, t in reader.seen if numbers is None or n in numbers]
+        if self._options.gpu:
+            for tensor in written:
+                self._storages.took_place(tensor)
+            return
+        followed: set[int] = set()
+        # An autotuner runs a kernel as often as it likes on the same arguments.
+        try:
+            if launch.autotuned is None:
+                given = {reader.number(tensor): tensor for _, tensor in reader.seen}
+                followed = self._writes.carry_out(
+                    kernel, launch, given, {reader.number(tensor) for tensor in written}
+                )
+        finally:
+            for tensor in written:
+                if reader.number(tensor) not in followed:
+                    self._storages.spoil(tensor)
 
     def _written_by(self, kernel: Kernel, reader: Reader) -> frozenset[int] | None:
         """Numbers of the parameters that a kernel may write through; None for any."""
         if not any(str(tensor.dtype) in COUNTING for _, tensor in reader.seen):
             # To find out takes time, and matters for indices alone.
             return None
-        if kernel.hash not in self._written:
-            self._written[kernel.hash] = written_parameters(kernel.ptx)
-        return self._written[kernel.hash]
+        return self._writes.parameters(kernel)
 
     def _kernel(self, source: Any, metadata: Any) -> Kernel | None:
         compiled = self._compiled.get(metadata.hash)

@@ -20,7 +20,7 @@ from typing import Any
 from .autocast import is_widened, widened
 from .custom_ops import is_python
 from .memory import extent, sparse_zeros
-from .storages import UNINITIALISED, ZEROED, Storages
+from .storages import UNINITIALISED, ZEROED, Storages, is_whole
 
 LARGE = 32 << 20
 """Bytes from which on a tensor's values are not computed."""
@@ -32,8 +32,14 @@ _PRODUCTS = frozenset(
 _UNINITIALISED = frozenset(
     {"empty", "empty_strided", "empty_like", "new_empty", "new_empty_strided", "empty_permuted"}
 )
-_ZEROED = frozenset({"zeros", "zeros_like", "new_zeros"})
+_ZEROED = frozenset({"zeros", "zeros_like", "new_zeros", "zero_"})
 _FILLED = frozenset({"full", "full_like", "new_full", "fill_", "fill"})
+_OVERWRITING = frozenset(
+    {"copy_", "fill_", "zero_", "random_", "uniform_", "normal_", "exponential_", "geometric_"}
+)
+"""Operations that write all elements of a tensor and read none of them."""
+_MOVING = frozenset({"set_", "resize_", "resize_as_"})
+"""Operations that lay a tensor into other memory, or into more, and write nothing."""
 _CUDA = re.compile(r"cuda(:\d+)?")
 
 
@@ -54,6 +60,7 @@ class Stage:
         self._modes = _modes(self)
         self._attributes = _attributes(self, torch)
         self._moves = {torch.Tensor.to, torch.Tensor.cuda, torch.Tensor.cpu}
+        self._reads = {torch.Tensor.tolist, torch.Tensor.numpy, torch.Tensor.__array__}
         self._makers = _makers(torch)
         self._speak_of_devices = {torch.device, torch._C._nn._parse_to}
 
@@ -77,6 +84,8 @@ class Stage:
             return answer(args[0])
         if self.pretend and is_widened(function):
             args, named = (widened(given, self.storages.on_gpu) for given in (args, named))
+        if function in self._reads and args:
+            self._host_reads(args[0])
         if function in self._moves and args:
             return self._move(function, args, named)
         if function is self._torch.Tensor.backward:
@@ -164,12 +173,22 @@ class Stage:
             made = self._stand_in(operation, schema, tensors, args, named)
         result = self._carry_out(operation, schema, args, named) if made is None else made[0]
         with self._torch._C.DisableTorchFunction():
-            is_known = made is None and all(map(self.storages.is_known, tensors))
+            is_known = made is None and not self.storages.is_astray
+            is_known &= all(map(self.storages.is_known, _read(schema, args, named, self.tensors)))
             self._note(schema, args, named, result, is_known)
+            if not any(True for _ in self.tensors(result)) and not schema.is_mutable:
+                for tensor in tensors:
+                    self._host_reads(tensor)
             if on_gpu:
                 for tensor in self.tensors(result):
                     self.storages.place(tensor)
         return result
+
+    def _host_reads(self, tensor: Any) -> None:
+        """The host takes numbers out of a tensor. Those of losses decide little; what is counted,
+        chosen or compared is what shapes and indices come of."""
+        if not tensor.dtype.is_floating_point and not self.storages.is_known(tensor):
+            self.storages.is_astray = True
 
     def _carry_out(
         self, operation: Any, schema: Any, args: tuple[Any, ...], named: dict[str, Any]
@@ -186,7 +205,7 @@ class Stage:
                     raise
                 result = self._map(self._zeros, shapes)
                 for tensor in self.tensors(result):
-                    self.storages.fill(tensor, "", False)
+                    self.storages.spoil(tensor)
                 return result
 
     def _shapes(
@@ -222,23 +241,26 @@ class Stage:
         """Follow what storages hold."""
         name = schema.name.partition("::")[2]
         if name in _UNINITIALISED:
-            self.storages.fill(result, UNINITIALISED)
+            self.storages.allocate(result, UNINITIALISED)
             if self.pretend and result.device.type == "cpu" and _bytes(result) <= LARGE:
                 # Recordings are to be alike.
                 result.zero_()
         elif name in _ZEROED or (name in _FILLED and _is_zero(name, args, named)):
-            if not schema.is_mutable or _whole(result):
-                self.storages.fill(result, ZEROED)
-        elif name == "zero_":
-            self.storages.fill(result, ZEROED if _whole(result) else "")
+            if is_whole(result):
+                self.storages.allocate(result, ZEROED)
+            else:
+                self.storages.write(result, True)
+        elif name in _MOVING:
+            if name != "set_":
+                self.storages.spoil(result)
         elif schema.is_mutable:
             for value, argument in _arguments(schema, args, named):
-                if argument.alias_info is not None and argument.alias_info.is_write:
+                if _is_written(argument):
                     for tensor in self.tensors(value):
-                        self.storages.fill(tensor, "", is_known)
+                        self.storages.write(tensor, is_known)
         elif not is_known and not _is_view(schema):
             for tensor in self.tensors(result):
-                self.storages.fill(tensor, "", False)
+                self.storages.spoil(tensor)
 
     def _stand_in(
         self,
@@ -305,13 +327,6 @@ def _bytes(tensor: Any) -> int:
     return elements * int(tensor.dtype.itemsize)
 
 
-def _whole(tensor: Any) -> bool:
-    """True when a tensor is all of its storage."""
-    if tensor.numel() != extent(tensor.shape, tensor.stride()):
-        return False
-    return bool(_bytes(tensor) == tensor.untyped_storage().nbytes())
-
-
 def _is_zero(name: str, args: tuple[Any, ...], named: dict[str, Any]) -> bool:
     """True for filling with 0."""
     position = 2 if name == "new_full" else 1
@@ -335,12 +350,28 @@ def _arguments(
             yield named[argument.name], argument
 
 
+def _is_written(argument: Any) -> bool:
+    """True for an argument of a schema that the operation writes."""
+    return argument.alias_info is not None and bool(argument.alias_info.is_write)
+
+
+def _read(
+    schema: Any,
+    args: tuple[Any, ...],
+    named: dict[str, Any],
+    tensors: Callable[[Any], Iterator[Any]],
+) -> Iterator[Any]:
+    """The tensors that an operation reads: not those that it is given to put its results into."""
+    overwrites = schema.name.partition("::")[2] in _OVERWRITING
+    for value, argument in _arguments(schema, args, named):
+        if not (_is_written(argument) and (overwrites or argument.kwarg_only)):
+            yield from tensors(value)
+
+
 def _written(schema: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
     """What an operation that writes its arguments returns: those."""
     written = [
-        value
-        for value, argument in _arguments(schema, args, named)
-        if argument.alias_info is not None and argument.alias_info.is_write
+        value for value, argument in _arguments(schema, args, named) if _is_written(argument)
     ]
     results = written[: len(schema.returns)]
     if not results:

@@ -1,26 +1,133 @@
-"""Which of its arguments a kernel may write."""
+"""What launches write to tensors of integers, without a GPU.
+
+Kernels do not run in a capture. But where the numbers that one writes are integers that come of
+integers which the host knows (it sorts, counts, adds up), they are worked out from its PTX, so that
+the host goes on with what a GPU would have given it.
+"""
 
 from __future__ import annotations
 
-from ptxlint.dataflow.access import AccessAnalysis
-from ptxlint.dataflow.hidden_writes import hidden_writes
+from typing import Any, NamedTuple
+
 from ptxlint.facts import Facts
-from ptxlint.frontends.ptx import parse
+from ptxlint.launches import Launch, Tensor
+
+from .kernels import Kernel, flattened
+from .storages import Storage, Storages, unwatched
+
+_INTEGERS = ("int", "uint", "bool")
+_MOST_WRITTEN = 1 << 20
+_MOST_READ = 1 << 22
+"""Bytes of a storage that is followed."""
 
 
-def written_parameters(ptx: str) -> frozenset[int] | None:
-    """Numbers of the PTX parameters that the kernel of a module writes through; None if that
-    cannot be told, and it may be any."""
-    module = parse(ptx, "captured.ptx")
-    kernels = module.kernels()
-    if len(kernels) != 1 or module.problems:
-        return None
-    (kernel,) = kernels
-    accesses = Facts(module, kernel).get(AccessAnalysis)
-    if accesses.symbolic.exhausted or any(hidden_writes(kernel, accesses)):
-        return None
-    numbers = {parameter.name: i for i, parameter in enumerate(kernel.params)}
-    bases = {a.base for a in accesses.in_global if a.kind in ("store", "atomic")}
-    if not bases <= numbers.keys():
-        return None
-    return frozenset(numbers[base] for base in bases)
+class _Held(NamedTuple):
+    """A storage that a kernel was given: its bytes in this process, and what is known of it."""
+
+    data: Any
+    storage: Storage
+
+
+class Writes:
+    """What kernels write, by their hashes."""
+
+    def __init__(self, storages: Storages) -> None:
+        self._storages = storages
+        self._facts: dict[str, Facts | None] = {}
+        self._names: dict[str, frozenset[int] | None] = {}
+
+    def parameters(self, kernel: Kernel) -> frozenset[int] | None:
+        """Numbers of the PTX parameters that a kernel may write through; None for any."""
+        if kernel.hash not in self._names:
+            self._names[kernel.hash] = self._find_parameters(kernel)
+        return self._names[kernel.hash]
+
+    def _find_parameters(self, kernel: Kernel) -> frozenset[int] | None:
+        from ptxlint.launch.writers import writers_of
+
+        facts = self._facts_of(kernel)
+        writers = None if facts is None else writers_of(facts)
+        if facts is None or writers is None or writers.loose:
+            return None
+        every = [parameter.name for parameter in facts.function.params]
+        return frozenset(every.index(name) for name in writers.bases)
+
+    def _facts_of(self, kernel: Kernel) -> Facts | None:
+        if kernel.hash not in self._facts:
+            from ptxlint.frontends.ptx import parse
+
+            module = parse(kernel.ptx, "captured.ptx")
+            kernels = module.kernels()
+            is_fit = len(kernels) == 1 and not module.problems
+            self._facts[kernel.hash] = Facts(module, kernels[0]) if is_fit else None
+        return self._facts[kernel.hash]
+
+    def carry_out(
+        self, kernel: Kernel, launch: Launch, given: dict[int, Any], written: set[int]
+    ) -> set[int]:
+        """Write what a launch leaves behind into the memory of `given` tensors; all are given by
+        the numbers of their storages in the launch. Returns the storages that were followed; if it
+        cannot be worked out, nothing is changed."""
+        from ptxlint.launch.binding import BindingError, bind
+        from ptxlint.launch.left_behind import run_launch
+        from ptxlint.launch.memory import Piece, SharedPiece
+
+        facts = self._facts_of(kernel)
+        integers = {
+            argument.storage
+            for argument in flattened(launch.arguments).values()
+            if isinstance(argument, Tensor) and argument.dtype.startswith(_INTEGERS)
+        }
+        if facts is None or not written & integers:
+            return set()
+        held = {number: self._held(tensor) for number, tensor in given.items()}
+        read, wrote = {}, {}
+        for number, one in held.items():
+            if one is None or (number not in integers and number not in written):
+                continue
+            known = _flags(one)
+            if number in written:
+                if len(one.data) <= _MOST_WRITTEN and number in integers:
+                    wrote[number] = SharedPiece(one.data.copy(), known)
+            elif len(one.data) <= _MOST_READ and known.any():
+                read[number] = Piece(one.data, known)
+        if set(wrote) != written & integers:
+            return set()
+        try:
+            flat = launch._replace(arguments=flattened(launch.arguments))
+            bound = bind(facts.function, flat, {})
+        except BindingError:
+            return set()
+        if not run_launch(facts, bound, read, wrote):
+            return set()
+        for number, piece in wrote.items():
+            one = held[number]
+            assert one is not None
+            one.data[:] = piece.data
+            one.storage.fresh = ""
+            one.storage.hold(piece.known)
+        return set(wrote)
+
+    def _held(self, tensor: Any) -> _Held | None:
+        """The bytes behind a tensor."""
+        import torch
+
+        storage = self._storages.of(tensor)
+        with unwatched():
+            if storage is None or tensor.is_meta or tensor.device.type != "cpu":
+                return None
+            memory = tensor.untyped_storage()
+            size = int(memory.nbytes())
+            if size > _MOST_READ:
+                return None
+            every = torch.empty(0, dtype=torch.uint8).set_(memory, 0, (size,), (1,))
+            return _Held(every.numpy(), storage)
+
+
+def _flags(held: _Held) -> Any:
+    """Which bytes are known."""
+    import numpy as np
+
+    if held.storage.cells is not None:
+        return held.storage.cells.copy()
+    return np.full(len(held.data), held.storage.known)

@@ -68,7 +68,8 @@ def _metadata(sample: Sample) -> KernelMetadata | None:
 def _launches(sample: Sample) -> tuple[Launch, ...]:
     if not sample.launch:
         return ()
-    from ptxlint.frontends.launch_layout import Node, read_launch
+    from ptxlint.frontends.launch_layout import read_launch
+    from ptxlint.frontends.launch_nodes import Node
 
     return (read_launch(Node(sample.launch), ""),)
 

@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from ptxlint.frontends.discovery import Found, Input, InputFault
 from ptxlint.frontends.launch_file import LaunchFileError, load_json, located, read_text
-from ptxlint.frontends.launch_layout import LayoutError, Node, needed, read_launch
+from ptxlint.frontends.launch_layout import read_launch
+from ptxlint.frontends.launch_nodes import LayoutError, Node, needed
 from ptxlint.launches import Launch
 
 MANIFEST: Final = "manifest.json"

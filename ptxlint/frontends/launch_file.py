@@ -6,7 +6,8 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from ptxlint.frontends.launch_layout import LayoutError, Node, Step, needed, read_launch, spelled
+from ptxlint.frontends.launch_layout import read_launch
+from ptxlint.frontends.launch_nodes import LayoutError, Node, Step, needed, spelled
 from ptxlint.launches import Launch
 
 VERSION: Final = 1

@@ -7,9 +7,20 @@ and what to write.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, TypeAlias, TypeVar
+from collections.abc import Iterable, Mapping
+from typing import Final
 
+from ptxlint.frontends.launch_nodes import (
+    LARGEST,
+    Node,
+    Step,
+    given,
+    nearest,
+    needed,
+    shown,
+    spelled,
+)
+from ptxlint.frontends.launch_numbers import read_numbers
 from ptxlint.launches import (
     AS_COMPILED,
     DTYPE_BYTES,
@@ -25,17 +36,14 @@ from ptxlint.launches import (
     Unknown,
 )
 
-Step: TypeAlias = str | int
-T = TypeVar("T")
 _SHORT = re.compile(r"\s*([A-Za-z_]\w*)\s*\[([\s\d,]*)\]\s*")
-_WORD = re.compile(r"[A-Za-z_]\w*")
-_LARGEST: Final = (1 << 64) - 1
 _LAUNCH_KEYS: Final = frozenset(
     "kernel grid block cluster shared scratch count place autotuned arguments".split()
 )
 _KEYS: Final[Mapping[str, frozenset[str]]] = {
     "tensor": frozenset(
-        "kind dtype shape strides storage storage_bytes offset alignment fresh values".split()
+        "kind dtype shape strides storage storage_bytes offset alignment fresh values "
+        "contents".split()
     ),
     "scalar": frozenset(("kind", "type", "value")),
     "constant": frozenset(("kind", "value")),
@@ -44,110 +52,6 @@ _KEYS: Final[Mapping[str, frozenset[str]]] = {
     "unknown": frozenset("kind type reason".split()),
 }
 _FRESH: Final = ("", "uninitialised", "zeroed")
-
-
-class LayoutError(ValueError):
-    """A fault of the data. `path` leads there; the text says what is wrong and what to write."""
-
-    def __init__(self, path: tuple[Step, ...], message: str) -> None:
-        super().__init__(message)
-        self.path = path
-
-
-def spelled(path: Iterable[Step]) -> str:
-    """A path as people write it: `launches[0].arguments.x`."""
-    out = ""
-    for step in path:
-        if isinstance(step, int):
-            out += f"[{step}]"
-        elif _WORD.fullmatch(step):
-            out += f".{step}" if out else step
-        else:
-            out += f"[{step!r}]"
-    return out
-
-
-class Node:
-    """A piece of the data, with the path that led to it."""
-
-    __slots__ = ("data", "path")
-
-    def __init__(self, data: Any, path: tuple[Step, ...] = ()) -> None:
-        self.data = data
-        self.path = path
-
-    def fault(self, message: str) -> LayoutError:
-        """An error about this piece."""
-        return LayoutError(self.path, message)
-
-    def unfit(self, wanted: str) -> LayoutError:
-        """An error that says what should stand here."""
-        return self.fault(f"expected {wanted}, found {_shown(self.data)}")
-
-    def mapping(self, what: str, known: frozenset[str] | None = None) -> dict[str, Node]:
-        """The members of an object by key, none but the known ones."""
-        if not isinstance(self.data, dict):
-            raise self.unfit(f"{what}, an object")
-        for key in self.data:
-            if known is not None and key not in known:
-                near = _nearest(key, known)
-                advice = f"; did you mean `{near}`?" if near else f"; there is {_listed(known)}"
-                raise Node(self.data[key], (*self.path, key)).fault(
-                    f"`{key}` is no key of {what}{advice}"
-                )
-        return {key: Node(value, (*self.path, key)) for key, value in self.data.items()}
-
-    def items(self, what: str) -> list[Node]:
-        """The items of a list."""
-        if not isinstance(self.data, list):
-            raise self.unfit(f"a list of {what}")
-        return [Node(item, (*self.path, number)) for number, item in enumerate(self.data)]
-
-    def integer(self, low: int, high: int = _LARGEST) -> int:
-        """A whole number in a range."""
-        data = self.data
-        if not isinstance(data, int) or isinstance(data, bool):
-            raise self.unfit("a whole number")
-        if not low <= data <= high:
-            bound = f"at least {low}" if data < low else f"at most {high}"
-            raise self.fault(f"{data} is out of range, expected {bound}")
-        return data
-
-    def version(self, known: int) -> None:
-        """A number that must be the known one."""
-        if isinstance(self.data, bool) or self.data != known:
-            raise self.fault(
-                f"version {_shown(self.data)} is not known, this ptxlint reads {known}"
-            )
-
-    def integers(self, low: int) -> tuple[int, ...]:
-        """A list of whole numbers."""
-        return tuple(item.integer(low) for item in self.items("whole numbers"))
-
-    def text(self, among: Iterable[str] = ()) -> str:
-        """A text, one of several if they are given."""
-        allowed = list(among)
-        if not isinstance(self.data, str) or (allowed and self.data not in allowed):
-            near = _nearest(self.data, allowed) if isinstance(self.data, str) else ""
-            hint = f"; did you mean `{near}`?" if near else ""
-            one_of = ", ".join(f'"{word}"' for word in allowed)
-            raise self.fault(
-                f"expected {'one of ' + one_of if allowed else 'a text'}, "
-                f"found {_shown(self.data)}{hint}"
-            )
-        return self.data
-
-
-def given(members: dict[str, Node], key: str, read: Callable[[Node], T], default: T) -> T:
-    """A member that may be left out."""
-    return read(members[key]) if key in members else default
-
-
-def needed(node: Node, members: dict[str, Node], key: str, what: str) -> Node:
-    """A member that must be there."""
-    if key not in members:
-        raise node.fault(f"`{key}` is missing: {what}")
-    return members[key]
 
 
 def read_launch(node: Node, place: str) -> Launch:
@@ -226,6 +130,8 @@ class _Arguments:
         self.sized: dict[int, int] = {}
         """Bytes of each storage, as the data gives them or as its tensors need them."""
         self.stated: dict[int, tuple[int, Node]] = {}
+        self.told: list[tuple[Node, Tensor]] = []
+        """Tensors of which all numbers in the storage are given."""
 
     def read(self) -> tuple[dict[str, Argument], bool]:
         """The arguments by name, or by their numbers if they are a list."""
@@ -243,6 +149,13 @@ class _Arguments:
 
     def with_sizes(self, arguments: dict[str, Argument]) -> dict[str, Argument]:
         """All tensors of one storage say the same of its size."""
+        for node, tensor in self.told:
+            count = self.sized[tensor.storage] // DTYPE_BYTES[tensor.dtype]
+            if count != len(tensor.contents or ()):
+                raise node.fault(
+                    f"{len(tensor.contents or ())} numbers, and the storage holds {count}: all of "
+                    "them are given, from its first byte on"
+                )
         out: dict[str, Argument] = {}
         for name, argument in arguments.items():
             if isinstance(argument, Tensor):
@@ -310,7 +223,7 @@ class _Arguments:
         given(members, "kind", lambda n: n.text(("tensor",)), "")
         dtype = needed(node, members, "dtype", 'as "float32"').text(DTYPE_BYTES)
         shape = needed(node, members, "shape", "extents in elements, as [100, 1000]").integers(0)
-        strides = given(members, "strides", lambda n: n.integers(-_LARGEST), contiguous(shape))
+        strides = given(members, "strides", lambda n: n.integers(-LARGEST), contiguous(shape))
         if len(strides) != len(shape):
             raise members["strides"].fault(
                 f"{len(strides)} strides for {len(shape)} extents: one for each"
@@ -321,17 +234,21 @@ class _Arguments:
             raise members["alignment"].fault(f"{alignment} is no power of two")
         fresh = given(members, "fresh", lambda n: n.text(_FRESH), "")
         storage = self._storage(members.get("storage"))
-        values = given(members, "values", lambda n: n.data and _range(n), None)
-        tensor = Tensor(dtype, shape, strides, storage, 0, offset, alignment, fresh, values)
+        values, contents = read_numbers(members.get("values"), members.get("contents"), dtype)
+        tensor = Tensor(
+            dtype, shape, strides, storage, 0, offset, alignment, fresh, values, contents
+        )
         self._size(node, members, tensor)
+        if contents is not None:
+            self.told.append((members["contents"], tensor))
         return tensor
 
     def _short(self, node: Node) -> Tensor:
         match = _SHORT.fullmatch(node.data)
         if match is None or match[1] not in DTYPE_BYTES:
-            near = _nearest(match[1], DTYPE_BYTES) if match is not None else ""
+            near = nearest(match[1], DTYPE_BYTES) if match is not None else ""
             hint = f"; did you mean `{near}`?" if near else ""
-            found = f"found {_shown(node.data)}{hint}"
+            found = f"found {shown(node.data)}{hint}"
             raise node.fault(f'expected a tensor such as "float32[100, 1000]", {found}')
         shape = tuple(int(word) for word in match[2].split(",") if word.strip())
         tensor = Tensor(match[1], shape, contiguous(shape), self._storage(None), 0)
@@ -372,14 +289,6 @@ class _Arguments:
                     f"({spelled(where.path)})"
                 )
             self.sized[storage] = size
-
-
-def _range(node: Node) -> tuple[int, int]:
-    """The least and the greatest element of a tensor of integers."""
-    ends = node.integers(-_LARGEST)
-    if len(ends) != 2 or ends[0] > ends[1]:
-        raise node.fault("expected the least and the greatest element, as [0, 31999]")
-    return ends[0], ends[1]
 
 
 def _plain(kind: str, node: Node, members: dict[str, Node]) -> Argument:
@@ -437,21 +346,3 @@ def extent_bytes(tensor: Tensor) -> tuple[int, int]:
 def _alignment(offset: int) -> int:
     """What divides an offset into a storage that is aligned as allocators do."""
     return min(16, offset & -offset) if offset else 16
-
-
-def _shown(data: Any) -> str:
-    """A value as it stands in JSON, cut if it is long."""
-    import json
-
-    text = json.dumps(data)
-    return text if len(text) <= 60 else f"{text[:57]}…"
-
-
-def _nearest(word: str, known: Iterable[str]) -> str:
-    import difflib
-
-    return next(iter(difflib.get_close_matches(word, list(known), 1)), "")
-
-
-def _listed(words: Iterable[str]) -> str:
-    return ", ".join(f"`{word}`" for word in sorted(words))

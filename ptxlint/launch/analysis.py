@@ -72,7 +72,7 @@ class LaunchOutcomes:
         left = [
             number
             for number, one in enumerate(judged)
-            if one.reason and shown.isdisjoint(_groups(one)) and not _is_from_memory(one)
+            if one.reason and shown.isdisjoint(_groups(one)) and not self._is_from_memory(one)
         ]
         if left:
             # Arrays are needed for what is left alone.
@@ -87,6 +87,15 @@ class LaunchOutcomes:
                     shown.add(_group_of(one, witness))
         return judged
 
+    def _is_from_memory(self, judged: Judged) -> bool:
+        """True if no run tells where an access goes: its address is made of a loaded number that
+        the launch does not tell."""
+        ssa, promises = self.under.ssa, self.under.promises
+        return any(
+            atom.kind == "load" and not promises.is_told(ssa.instr[atom.data[0]])
+            for atom in judged.access.offset.all_atoms()
+        )
+
     def _put_first(self, judged: list[Judged], found: dict[int, Witness]) -> None:
         """Take witnesses where what they show begins: one for each thing that is wrong."""
         groups: set[object] = set()
@@ -97,11 +106,6 @@ class LaunchOutcomes:
 
                 groups.add(group)
                 found[number] = earliest(self.under, judged[number], witness)
-
-
-def _is_from_memory(judged: Judged) -> bool:
-    """True if no run tells where an access goes: its address is made of a loaded number."""
-    return any(atom.kind == "load" for atom in judged.access.offset.all_atoms())
 
 
 def _groups(judged: Judged) -> list[object]:

@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxlint.cfg.control_dependence import ControlDependenceAnalysis
-from ptxlint.cfg.dominance import PostDominatorsAnalysis
 from ptxlint.dataflow.polynomial import Polynomial
 from ptxlint.dataflow.ssa_values import RESULT
 from ptxlint.dataflow.symbolic import Wrap
@@ -37,7 +36,6 @@ BUDGET: Final = 6_000
 """Steps of up to 4,096 lanes that one launch is given."""
 _MOST_LANES: Final = 1 << 17
 """Threads of all CTAs that differ, up to which all are run."""
-_LANES_AT_ONCE: Final = 1 << 14
 _PIECES: Final = 16
 """Into so many parts an axis is divided at a time."""
 _LEAST: Final = -(1 << 62)
@@ -69,7 +67,7 @@ def earliest(
     It is the earliest one where all CTAs behind it show the same.
     """
     target = target_of(under.ssa, judged.access.instr)
-    if target is None or not any(witness.thread.ctaid):
+    if target is None or not any(witness.thread.ctaid) or under.promises.is_shared:
         return witness
     if witness.wrap is not None:
         judged = judged._replace(wraps=(witness.wrap,))
@@ -102,7 +100,9 @@ class _Settling:
         self._candidates = candidates
         self._budget = budget
         self._control = under.facts.get(ControlDependenceAnalysis)
-        self._machine = Machine(under.ssa, under.facts.get(PostDominatorsAnalysis), under.bound)
+        self._is_shared = under.promises.is_shared
+        """What is told of memory may be written over: only runs of all threads tell."""
+        self._machine = Machine.of(under)
         self._unfit: set[Wrap] = set()
         """Obligations that are not met by some lane, or not known to be."""
         self._storages = [
@@ -167,6 +167,7 @@ class _Settling:
             self._machine.is_followed,
             sorted(values),
             sorted({wrap.instr for wrap in wraps}),
+            self._machine.companions,
         )
 
     def _polynomials(self, members: list[_Open]) -> list[Polynomial]:
@@ -181,13 +182,14 @@ class _Settling:
             judged = judged._replace(wraps=())
         if access.witness is not None:
             return Settled(judged, access.witness)
+        judged = judged._replace(ran=True)
         if not access.is_outside:
             judged = judged._replace(below=True, above=True)
         if not access.is_misaligned:
             judged = judged._replace(aligned=True)
-        if not judged.wraps and not access.is_met:
+        if not access.is_met:
             judged = judged._replace(never="launch")
-        if judged.is_inside and judged.aligned:
+        if judged.is_inside and judged.aligned and not judged.wraps:
             judged = judged._replace(reason="")
         return Settled(judged)
 
@@ -196,18 +198,25 @@ class _Settling:
         piece = self._slice(members)
         grid, block = self._under.bound.grid, self._under.bound.block
         axes = self._axes_read(piece, members)
-        extents = [grid[at] if at in axes else 1 for at in range(3)]
+        extents = [grid[at] if at in axes or self._is_shared else 1 for at in range(3)]
         threads = block[0] * block[1] * block[2]
         count = extents[0] * extents[1] * extents[2]
         if not threads:
             return
-        at_once = max(1, _LANES_AT_ONCE // threads)
+        at_once = self._machine.at_once(piece)
         if count * threads <= _MOST_LANES:
+            if self._is_shared:
+                self._machine = Machine.of(self._under)
             ctas = [(x, y, z) for z, y, x in product(*(range(e) for e in reversed(extents)))]
             for start in range(0, count, at_once):
                 self._run(piece, members, ctas[start : start + at_once])
+            if self._is_shared and not all(access.is_whole for access in members):
+                # A thread that was not run may have written what another one read.
+                for access in members:
+                    access.witness = None
             return
-        self._search(piece, members, extents, at_once)
+        if not self._is_shared:
+            self._search(piece, members, extents, at_once)
         for access in members:
             access.is_whole = False
 
@@ -290,6 +299,7 @@ class _Settling:
         for access in members:
             by_target.setdefault(access.target.instr.index, []).append(access)
         seen = [_Seen({}, {}, {}) for _ in ctas]
+        before = [access.witness for access in members]
         for meeting in run.meetings():
             numbers: LaneNumbers | None = None
             for access in by_target[meeting.target.instr.index]:
@@ -298,8 +308,11 @@ class _Settling:
                         numbers = self._numbers(run, meeting.rounds)
                     self._meet(access, meeting, numbers, run, seen)
         self._budget = run.budget
-        for access in members:
+        for access, witness in zip(members, before, strict=True):
             access.is_whole = access.is_whole and run.is_complete(access.target)
+            if run.memory.is_void:
+                # What was read may be another number.
+                access.witness = witness
         return seen
 
     def _numbers(self, run: Run, rounds: dict[int, NDArray[np.int64]]) -> LaneNumbers:

@@ -12,7 +12,6 @@ from typing import Final
 import numpy as np
 
 from ptxlint.cfg.control_dependence import ControlDependenceAnalysis
-from ptxlint.cfg.dominance import PostDominatorsAnalysis
 from ptxlint.launch.binding import Region
 from ptxlint.launch.machine import Machine, Meeting, Run
 from ptxlint.launch.slices import Target, slice_of, target_of
@@ -32,8 +31,7 @@ class FirstReads:
 
     def __init__(self, under: UnderLaunch) -> None:
         self._under = under
-        post_dominators = under.facts.get(PostDominatorsAnalysis)
-        self._machine = Machine(under.ssa, post_dominators, under.bound)
+        self._machine = Machine.of(under, promised=False)
 
     def witness(
         self, read: Judged, earlier: list[Judged], then: Judged | None = None
@@ -48,7 +46,10 @@ class FirstReads:
         last = None if then is None else target_of(under.ssa, then.access.instr)
         targets = dict.fromkeys([target, *writers, *([] if last is None else [last])])
         control = under.facts.get(ControlDependenceAnalysis)
-        piece = slice_of(under.ssa, control, targets, self._machine.is_followed)
+        machine = self._machine
+        piece = slice_of(
+            under.ssa, control, targets, machine.is_followed, companions=machine.companions
+        )
         budget = _BUDGET
         for cta in _corners(under.bound.grid):
             run = self._machine.run(piece, [cta], budget)
@@ -94,7 +95,7 @@ class _Seen:
                     break
             if len(self._own) > _MOST_CELLS:
                 return None
-        if not all(map(self._run.is_complete, writers)):
+        if self._run.memory.is_void or not all(map(self._run.is_complete, writers)):
             return None
         for thread, offset, cells in self._candidates:
             is_first = all(self._by.get(cell, set()) <= {thread} for cell in cells)

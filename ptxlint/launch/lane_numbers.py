@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from ptxlint.dataflow.polynomial import Atom, Polynomial
 from ptxlint.dataflow.ssa_values import Ssa
 from ptxlint.ir.types import BITS
-from ptxlint.launch.machine import Lanes, Values
+from ptxlint.launch.lanes import Lanes
+from ptxlint.launch.machine import Values
 from ptxlint.launch.words import Flags, signed, unsigned
 
 _EXACT: Final = 1 << 62

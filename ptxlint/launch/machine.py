@@ -3,18 +3,18 @@
 A lane is a thread of one of some CTAs; values are arrays over CTAs and threads. Lanes go through
 the control-flow graph in reverse postorder, so that those which were parted wait for each other
 where their ways meet. All that counts is exact: a lane whose way depends on what is not known (what
-comes from memory or from another thread) is given up and noted.
+memory and other threads do not tell) is given up and noted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Final, NamedTuple, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxlint.cfg.dominance import DominatorTree
+from ptxlint.cfg.dominance import DominatorTree, PostDominatorsAnalysis
 from ptxlint.cfg.graph import EXIT
 from ptxlint.dataflow.ssa_values import MERGE, RESULT, Ssa
 from ptxlint.ir.instruction import Instr
@@ -32,7 +32,10 @@ from ptxlint.ir.pattern import fold
 from ptxlint.ir.types import BITS, FLOATS
 from ptxlint.launch.binding import Bound
 from ptxlint.launch.float_words import float_operation
+from ptxlint.launch.lanes import Lanes
+from ptxlint.launch.memory_steps import MemorySteps, RunMemory
 from ptxlint.launch.slices import Slice, Target, value_read
+from ptxlint.launch.warps import Exchange, exchange
 from ptxlint.launch.words import (
     Flags,
     Numbers,
@@ -46,54 +49,20 @@ from ptxlint.launch.words import (
 )
 from ptxlint.launches import Extent
 
-_AXES: Final = {"x": 0, "y": 1, "z": 2}
-_WARP: Final = 32
+if TYPE_CHECKING:
+    from ptxlint.launch.under import UnderLaunch
+
+_LANES_AT_ONCE: Final = 1 << 14
+_SHARED_AT_ONCE: Final = 1 << 20
+"""Bytes of shared memory of the CTAs that are run side by side."""
 _LANES_A_UNIT: Final = 4096
 """So many lanes cost about as much as one step costs anyway."""
 
 Values: TypeAlias = "dict[int, Word | None]"
 Watcher: TypeAlias = "Callable[[Run, Flags | None], None]"
 """What is done when the lanes of a mask (None: all) come to a place."""
-
-
-class Lanes:
-    """The threads of some CTAs of a launch: CTAs along the first axis, threads along the second."""
-
-    def __init__(self, bound: Bound, ctas: Sequence[Extent]) -> None:
-        width, height, depth = bound.block
-        self.ctas = list(ctas)
-        self.threads = width * height * depth
-        self.count = len(self.ctas) * self.threads
-        self._bound = bound
-        thread = np.arange(self.threads, dtype=np.uint64)[None, :]
-        self._thread = thread
-        self._tid = (
-            thread % np.uint64(width),
-            thread // np.uint64(width) % np.uint64(height),
-            thread // np.uint64(width * height),
-        )
-        places = np.array(self.ctas, dtype=np.uint64).reshape(-1, 3)
-        self._ctaid = tuple(places[:, at : at + 1] for at in range(3))
-
-    def thread(self, number: int) -> Extent:
-        """The place of a thread in its CTA."""
-        width, height, _ = self._bound.block
-        return number % width, number // width % height, number // (width * height)
-
-    def special(self, name: str) -> Word | None:
-        """What a special register holds; None if that is not followed."""
-        base, _, axis = name.partition(".")
-        at = _AXES.get(axis)
-        if at is not None:
-            if base == "%tid":
-                return Word(self._tid[at])
-            if base == "%ctaid":
-                return Word(self._ctaid[at])
-            extents = {"%ntid": self._bound.block, "%nctaid": self._bound.grid}.get(base)
-            return None if extents is None else constant(extents[at])
-        if name == "%laneid":
-            return Word(self._thread % np.uint64(_WARP))
-        return constant(_WARP) if name == "WARP_SZ" else None
+Reader: TypeAlias = "Callable[[Instr, Operand], Callable[[Run], Word | None]]"
+"""Gives what an instruction reads by an operand."""
 
 
 class Meeting(NamedTuple):
@@ -115,9 +84,12 @@ class Meeting(NamedTuple):
 class Machine:
     """Runs slices of one kernel under one launch. Steps are prepared once for all runs."""
 
-    def __init__(self, ssa: Ssa, post_dominators: DominatorTree, bound: Bound) -> None:
+    def __init__(
+        self, ssa: Ssa, post_dominators: DominatorTree, bound: Bound, memory: MemorySteps
+    ) -> None:
         self.ssa = ssa
         self.bound = bound
+        self.memory = memory
         self._post_dominators = post_dominators
         position = ssa.cfg.position
         self.headers: frozenset[int] = frozenset(
@@ -129,13 +101,39 @@ class Machine:
         self._instrs = ssa.cfg.function.instrs
         self._operations: dict[tuple[int, int], Operation | None] = {}
 
+    @classmethod
+    def of(cls, under: UnderLaunch, *, promised: bool = True) -> Machine:
+        """The machine of a kernel under a launch, with what that tells of memory; where stores may
+        write over it, only if it is asked for (`promised`)."""
+        promises = under.promises
+        pieces = promises.pieces() if promised or not promises.is_shared else {}
+        memory = MemorySteps(under.ssa, under.facts.module, under.accesses, under.bound, pieces)
+        return cls(under.ssa, under.facts.get(PostDominatorsAnalysis), under.bound, memory)
+
+    def at_once(self, slice_: Slice) -> int:
+        """How many CTAs are run side by side."""
+        width, height, depth = self.bound.block
+        found = _LANES_AT_ONCE // max(1, width * height * depth)
+        if self.memory.uses_shared(slice_.effects):
+            found = min(found, _SHARED_AT_ONCE // max(1, self.memory.shared_bytes))
+        return max(1, found)
+
     def is_followed(self, index: int) -> bool:
         """True if some result of an instruction can be computed."""
         instr = self._instrs[index]
-        if instr.opcode == "ld":
-            return instr.shape.space == "param"
+        if instr.opcode in ("ld", "ldmatrix"):
+            return instr.shape.space == "param" or self.memory.is_followed(instr)
         results = range(len(instr.defs))
-        return any(self._operation(instr, result) is not None for result in results)
+        return any(
+            self._operation(instr, result) is not None or exchange(instr, result) is not None
+            for result in results
+        )
+
+    def companions(self, index: int) -> Iterable[int]:
+        """Instructions that must be run for the results of one to be known."""
+        if self._instrs[index].opcode in ("ld", "ldmatrix"):
+            return self.memory.companions(index)
+        return ()
 
     def _operation(self, instr: Instr, result: int) -> Operation | None:
         key = instr.index, result
@@ -165,6 +163,8 @@ class Machine:
             for at, target in enumerate(slice_.targets)
         ]
         wanted += [(index, -2, 0, watcher) for index, watcher in watchers.items()]
+        effects = sorted(slice_.effects)
+        wanted += [(i, -3, 0, self.memory.effect(i, self.reader)) for i in effects]
         for value in sorted(slice_.values):
             kind = ssa.kind[value]
             if kind == RESULT and self.is_followed(ssa.instr[value]):
@@ -189,10 +189,15 @@ class Machine:
     def _result(self, value: int) -> Watcher:
         ssa = self.ssa
         instr, result = self._instrs[ssa.instr[value]], ssa.result[value]
-        if instr.opcode == "ld":
+        if instr.opcode in ("ld", "ldmatrix"):
+            if instr.shape.space != "param":
+                return self.memory.loaded(instr, value, self.reader)
             word = self._parameter(instr, result)
             return lambda run, mask: run.set(value, word, mask)
         compute = self._operation(instr, result)
+        together = exchange(instr, result)
+        if together is not None:
+            return self._exchanged(instr, value, together)
         if compute is None:
             return lambda run, mask: run.set(value, None, mask)
         followed = compute
@@ -201,6 +206,18 @@ class Machine:
             sources = sources[0].elements
         reads = [self.reader(instr, operand) for operand in sources]
         return lambda run, mask: run.set(value, followed([read(run) for read in reads]), mask)
+
+    def _exchanged(self, instr: Instr, value: int, together: Exchange) -> Watcher:
+        reads = [self.reader(instr, operand) for operand in instr.operands[1:]]
+        # A lane whose guard is false has nothing to tell.
+        is_guarded = bool(instr.shape.guard)
+
+        def step(run: Run, mask: Flags | None) -> None:
+            lanes = np.ones_like(run.given_up) if mask is None else mask
+            word = None if is_guarded else together([read(run) for read in reads], lanes)
+            run.set(value, word, mask)
+
+        return step
 
     def _merge(self, value: int) -> Watcher:
         predicate, yes, no = (self.ssa.resolve(v) for v in self.ssa.operands[value])
@@ -254,8 +271,11 @@ class Machine:
         if isinstance(operand, Immediate):
             # The bits of a floating-point literal are those of a move of as many bits.
             number: int | None = operand.value if operand.kind != "dec" else None
+        elif isinstance(operand, Symbol):
+            address = self.memory.symbol(operand.name)
+            return lambda run: address
         else:
-            number = None if isinstance(operand, Symbol) else fold(operand)
+            number = fold(operand)
         word = None if number is None else constant(number)
         return lambda run: word
 
@@ -286,6 +306,10 @@ class Run:
         self.given_up: Flags = np.zeros((len(lanes.ctas), lanes.threads), dtype=bool)
         self.unsure: dict[int, Flags] = {}
         self.is_out_of_budget = False
+        memory = machine.memory
+        shared = memory.shared_bytes if memory.uses_shared(slice_.effects) else 0
+        self.memory = RunMemory(lanes, shared)
+        """What its lanes write; once it is void, nothing that they do counts."""
         self._machine = machine
         self._slice = slice_
         self._plan = machine.plan(slice_, watchers)
@@ -320,11 +344,12 @@ class Run:
     def is_complete(self, target: Target) -> bool:
         """True if all that the lanes do at a target was met; when the run is over."""
         unsure = self.unsure.get(target.instr.index)
-        return (
-            not self.is_out_of_budget
-            and not self.given_up.any()
-            and (unsure is None or not unsure.any())
-        )
+        return self.is_whole and (unsure is None or not unsure.any())
+
+    @property
+    def is_whole(self) -> bool:
+        """True if all lanes came to their end; when the run is over."""
+        return not (self.is_out_of_budget or self.memory.is_void or self.given_up.any())
 
     def set(self, value: int, word: Word | None, mask: Flags | None) -> None:
         """Give a value to the lanes of a mask."""

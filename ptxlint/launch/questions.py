@@ -61,14 +61,16 @@ def _status(outcome: Outcome, kind: str) -> str:
     if kind == OVERFLOW:
         return "open" if judged.wraps else "proved"
     if judged.never:
-        return "proved" if not judged.wraps else "open" if kind == ABOVE else ""
+        return "proved" if judged.is_settled else "open" if kind == ABOVE else ""
     if kind == ABOVE:
-        return "proved" if judged.above and not judged.wraps else "open"
-    if judged.region is None:
+        return "proved" if judged.above and judged.is_settled else "open"
+    if judged.region is None and not judged.ran:
         # That it is not known where the access goes is said once.
         return ""
+    if kind == BELOW and not judged.is_settled:
+        return ""
     if kind == BELOW:
-        return "proved" if judged.below and not judged.wraps else "" if judged.wraps else "open"
+        return "proved" if judged.below else "open"
     return "proved" if judged.aligned else "open"
 
 

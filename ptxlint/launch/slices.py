@@ -30,11 +30,13 @@ class Target(NamedTuple):
 
 
 class Slice(NamedTuple):
-    """What must be computed for some targets. `branches` are blocks whose end decides."""
+    """What must be computed for some targets. `branches` are blocks whose end decides, `effects`
+    instructions that write to memory from which something is read, and barriers."""
 
     targets: tuple[Target, ...]
     values: frozenset[int]
     branches: frozenset[int]
+    effects: frozenset[int] = frozenset()
 
 
 def target_of(ssa: Ssa, instr: Instr) -> Target | None:
@@ -60,14 +62,19 @@ def slice_of(
     is_followed: Callable[[int], bool],
     values: Iterable[int] = (),
     instrs: Iterable[int] = (),
+    companions: Callable[[int], Iterable[int]] = lambda index: (),
+    effects: Iterable[int] = (),
 ) -> Slice:
-    """The slice of some targets, of some values besides, and of whether some instructions run.
+    """The slice of some targets, of some values besides, of whether some instructions run, and of
+    the effects of some.
 
     What instructions that are not `is_followed` (by their index) compute is not known anyway, so
-    that what they read is left out.
+    that what they read is left out. `companions` are the instructions whose effects are needed for
+    what an instruction computes.
     """
-    slicer = _Slicer(ssa, control, is_followed)
+    slicer = _Slicer(ssa, control, is_followed, companions)
     slicer.add(values, instrs)
+    slicer.add_effects(effects)
     return slicer.slice(tuple(targets))
 
 
@@ -75,9 +82,15 @@ class _Slicer:
     """Collects one slice."""
 
     def __init__(
-        self, ssa: Ssa, control: ControlDependence, is_followed: Callable[[int], bool]
+        self,
+        ssa: Ssa,
+        control: ControlDependence,
+        is_followed: Callable[[int], bool],
+        companions: Callable[[int], Iterable[int]],
     ) -> None:
         self._ssa = ssa
+        self._companions = companions
+        self._effects: set[int] = set()
         self._control = control
         self._is_followed = is_followed
         self._values: set[int] = set()
@@ -89,6 +102,14 @@ class _Slicer:
         """Values and instructions that are asked for besides."""
         self._work += values
         self._blocks.update(self._ssa.cfg.block_of[index] for index in instrs)
+
+    def add_effects(self, instrs: Iterable[int]) -> None:
+        """Instructions that are to take effect."""
+        for index in instrs:
+            if index not in self._effects:
+                self._effects.add(index)
+                self._work += self._ssa.use_values[index]
+                self._blocks.add(self._ssa.cfg.block_of[index])
 
     def slice(self, targets: tuple[Target, ...]) -> Slice:
         cfg = self._ssa.cfg
@@ -106,7 +127,12 @@ class _Slicer:
             for edge in self._control.closure_of(sorted(self._blocks)):
                 self._add_branch(edge.branch)
             self._collect_values()
-        return Slice(targets, frozenset(self._values), frozenset(self._branches))
+        return Slice(
+            targets,
+            frozenset(self._values),
+            frozenset(self._branches),
+            frozenset(self._effects),
+        )
 
     def _add_branch(self, block: int) -> None:
         if block in self._branches:
@@ -129,6 +155,7 @@ class _Slicer:
                 if self._is_followed(ssa.instr[value]):
                     self._work += ssa.operands[value]
                     self._blocks.add(ssa.block_of(value))
+                    self.add_effects(self._companions(ssa.instr[value]))
             elif kind == MERGE:
                 self._work += ssa.operands[value]
                 self._blocks.add(ssa.block_of(value))

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
 from ptxlint.cfg.loops import Loop, LoopForest, LoopsAnalysis
-from ptxlint.dataflow.access import Access, AccessAnalysis, Accesses
+from ptxlint.dataflow.access import Access, AccessAnalysis
 from ptxlint.dataflow.bitwise import low_zeros, trailing_zeros
 from ptxlint.dataflow.extremes import Box, nested_quotients
 from ptxlint.dataflow.guards import ALWAYS, Conjunct, Conjunction, Guards, GuardsAnalysis, both
@@ -28,6 +28,7 @@ from ptxlint.ir.instruction import Instr
 from ptxlint.ir.operand import Address, Register
 from ptxlint.launch.binding import Bound, Region
 from ptxlint.launch.obligations import Wraps
+from ptxlint.launch.promises import Promises
 
 _START: Final = 20_000
 _PER_INSTRUCTION: Final = 60
@@ -42,7 +43,8 @@ class Judged(NamedTuple):
     address is a multiple of the width. They are false, too, where that is not known; `reason` says
     why, "" if everything is proved. The region is None if the pointer is not known. `never` says
     that the access takes place in no thread: `compiled` if its mask is constant, `launch` if so
-    under this launch.
+    under this launch. `ran` says that all threads were run with the machine's words: then the rest
+    holds whatever wraps.
     """
 
     access: Access
@@ -53,11 +55,17 @@ class Judged(NamedTuple):
     aligned: bool = True
     never: str = ""
     reason: str = ""
+    ran: bool = False
+
+    @property
+    def is_settled(self) -> bool:
+        """True if nothing that wraps can make the rest untrue."""
+        return self.ran or not self.wraps
 
     @property
     def is_inside(self) -> bool:
         """True if it is proved to stay inside the storage."""
-        return self.below and self.above and not self.wraps
+        return self.below and self.above and self.is_settled
 
 
 class UnderLaunch:
@@ -65,9 +73,9 @@ class UnderLaunch:
 
     def __init__(self, facts: Facts, bound: Bound) -> None:
         self.bound = bound
-        self.facts = facts.instead(
-            SymbolicAnalysis, lambda own: LaunchedSymbolic(own, _setting(facts, bound))
-        )
+        self.promises = Promises(facts, bound)
+        setting = _setting(bound, self.promises)
+        self.facts = facts.instead(SymbolicAnalysis, lambda own: LaunchedSymbolic(own, setting))
         self.ssa: Ssa = facts.get(SsaAnalysis)
         self.loops: LoopForest = facts.get(LoopsAnalysis)
         symbolic = self.facts.get(SymbolicAnalysis)
@@ -84,7 +92,7 @@ class UnderLaunch:
         self._most: dict[tuple[Polynomial, Conjunction], int] = {}
         self._failed: dict[tuple[Polynomial, Conjunction], int] = {}
         self._is_started = min(bound.grid) > 0
-        accesses = self._accesses = self.facts.get(AccessAnalysis)
+        accesses = self.accesses = self.facts.get(AccessAnalysis)
         self._wraps = Wraps(self.ssa, self.loops, symbolic, self.guards, self.box, self._branches)
         dead = {a.instr.index for a in facts.get(AccessAnalysis).in_global if a.guard is None}
         located = {access.instr.index for access in accesses.in_global}
@@ -292,7 +300,7 @@ class UnderLaunch:
     def _loaded_from(self, value: int) -> str:
         """Where a number was loaded from: the name of a tensor, if it is known."""
         index = self.ssa.instr[value]
-        for access in self._accesses.in_global:
+        for access in self.accesses.in_global:
             if access.instr.index == index and access.base in self.bound.regions:
                 return self.bound.regions[access.base].name
         return "memory"
@@ -335,40 +343,10 @@ def _around(loops: LoopForest, block: int) -> list[Any]:
     return out
 
 
-def _setting(facts: Facts, bound: Bound) -> Setting:
+def _setting(bound: Bound, promises: Promises) -> Setting:
     """What the launch fixes, in the terms of the evaluation."""
     addresses = {name: region.address for name, region in bound.regions.items()}
-    return Setting(bound.value, addresses, bound.grid, bound.block, _Promises(facts, bound).of)
-
-
-class _Promises:
-    """The bounds of numbers in tensors that the launch tells and the kernel does not write to."""
-
-    def __init__(self, facts: Facts, bound: Bound) -> None:
-        told = {n: r for n, r in bound.regions.items() if r.tensor.values is not None}
-        self._by_instr: dict[int, tuple[int, int]] = {}
-        if not told:
-            return
-        accesses: Accesses = facts.get(AccessAnalysis)
-        written: set[int] = set()
-        for access in accesses.in_global:
-            if access.kind in ("store", "atomic"):
-                region = bound.regions.get(access.base)
-                if region is None:
-                    return
-                written.add(region.storage)
-        if accesses.missing() is not None:
-            return
-        for access in accesses.in_global:
-            region = told.get(access.base)
-            if access.kind == "load" and region is not None and region.storage not in written:
-                values = region.tensor.values
-                if values is not None:
-                    self._by_instr[access.instr.index] = values
-
-    def of(self, instr: int) -> tuple[int, int] | None:
-        """Bounds of what an instruction loads; None where nothing is promised."""
-        return self._by_instr.get(instr)
+    return Setting(bound.value, addresses, bound.grid, bound.block, promises.of)
 
 
 __all__ = ["Judged", "UnderLaunch"]

@@ -190,10 +190,10 @@ def _conversion(instr: Instr) -> Operation | None:
         return None
     if instr.shape.has("pack"):
         return None
-    return _strict(_extension(types[1], types[0], BITS.get(target.type, 64)))
+    return _strict(extension(types[1], types[0], BITS.get(target.type, 64)))
 
 
-def _extension(source: str, written: str, register: int) -> _Plain:
+def extension(source: str, written: str, register: int) -> _Plain:
     """A word of one type as another, in a register that may be wider than that."""
 
     def convert(a: Numbers) -> Numbers:
@@ -208,7 +208,7 @@ def _extension(source: str, written: str, register: int) -> _Plain:
 
 def loaded(number: int, type_name: str, register_type: str) -> Word:
     """A number of a type, as `ld` puts it into a register that may be wider."""
-    extend = _extension(type_name, type_name, BITS.get(register_type, 64))
+    extend = extension(type_name, type_name, BITS.get(register_type, 64))
     return Word(extend(constant(number).bits))
 
 
@@ -553,6 +553,7 @@ __all__ = [
     "both_known",
     "chosen",
     "constant",
+    "extension",
     "loaded",
     "operation",
     "signed",

@@ -101,6 +101,34 @@ def test_a_bundle(capture: Capture) -> None:
     assert "4 launches of 4 kernels" in checked.stdout
 
 
+def test_indices_of_one_kernel_are_those_of_the_next(capture: Capture) -> None:
+    """What a kernel makes of 99 is 100, which the next one takes for a row of 100."""
+    done = capture(str(SCRIPTS / "indices.py"))
+    assert done.code == 0, done.told
+    checked = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "ptxlint",
+            "check",
+            "--no-config",
+            "--format",
+            "json",
+            str(done.out),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    report = json.loads(checked.stdout)
+    findings = [f for f in report["findings"] if f["rule"].startswith("BND")]
+    assert [f["rule"] for f in findings] == ["BND302"] * len(findings)
+    assert {f["witness"]["element"][0] for f in findings} == {100}
+    verdicts = [v for v in report["obligations"] if v["rule"] == "BND302"]
+    assert {v["status"] for v in verdicts} == {"proved", "refuted"}
+
+
 @pytest.mark.slow
 def test_the_example_is_what_is_captured(capture: Capture) -> None:
     example = json.loads((ROOT / "tests/data/bundle/manifest.json").read_text(encoding="utf-8"))

@@ -145,13 +145,14 @@ def test_where_tensors_are_and_what_is_in_them(record: Record) -> None:
 
 
 def test_the_range_of_indices_that_the_host_made(record: Record) -> None:
-    first, again, unknown, zeroed, fewer = launches(record("indices"), "gather")
+    first, again, made, more, zeroed, fewer = launches(record("indices"), "gather")
     assert tensor(first, "rows").values == (3, 99)
+    assert tensor(first, "rows").contents == (3, 99) * 8
     assert tensor(fewer, "rows").values == (3, 99)
     assert tensor(again, "rows").values == (3, 99), "a kernel that reads them leaves them"
     # What a kernel would have written, and what is computed from it.
-    assert unknown.times == 2
-    assert tensor(unknown, "rows").values is None
+    assert tensor(made, "rows").contents == (4, 100) * 8
+    assert tensor(more, "rows").values == (5, 101)
     assert tensor(zeroed, "rows").values == (0, 0)
     assert tensor(first, "x").values is None
 
@@ -175,6 +176,28 @@ def test_what_is_reinterpreted_has_no_range() -> None:
     assert isinstance(as_floats, Tensor)
     assert as_they_are.values == (0, 9)
     assert (as_floats.dtype, as_floats.values) == ("float32", None)
+
+
+def test_indices_that_kernels_compute_from_what_is_known(record: Record) -> None:
+    ordered, partly, floating = launches(record("routing"), "take")
+    assert tensor(ordered, "order").values == (0, 199)
+    assert tensor(ordered, "out").shape == (29, 64), "the host reads how many there are"
+    assert tensor(partly, "order").values is None, "cells of it are not written"
+    assert tensor(floating, "order").values is None
+    assert record("routing").troubles == []
+
+
+def test_what_the_host_computes_from_what_is_not_known(record: Record) -> None:
+    made = launches(record("taint"), "look")
+    made.sort(key=lambda launch: repr(launch.arguments["turn"]).zfill(99))
+    seen = [tensor(launch, "ids") for launch in made]
+    assert [ids.contents and ids.contents[:8] for ids in seen] == [
+        None, None, (0, 1, 2, 3, 7, 7, 7, 7),
+        None, None, None, (2, 1, 2, 3, 7, 7, 7, 7),
+        None, (0, 1, 2, 3, 4, 5, 6, 7), None, (3,) * 8, (3, 9, 9, 3, 3, 3, 3, 3),
+        None, tuple(range(10, 18)), None, None, (0,) * 8,
+    ]  # fmt: skip
+    assert all(ids.values is None for ids in seen if ids.contents is None)
 
 
 def test_the_first_configuration_of_an_autotuner(record: Record) -> None:

@@ -105,6 +105,12 @@ def test_the_elements_of_a_tensor_may_be_promised() -> None:
     assert argument(tokens).values == (0, 31999)
 
 
+def test_the_elements_of_a_storage_may_be_told() -> None:
+    ids = {"kind": "tensor", "dtype": "int16", "shape": [2], "offset": 4, "storage_bytes": 8}
+    found = argument({**ids, "contents": [-5, 0, 7, 3]})
+    assert (found.contents, found.values) == ((-5, 0, 7, 3), (-5, 7))
+
+
 def test_views_of_one_storage_alias() -> None:
     first = {"kind": "tensor", "dtype": "float32", "shape": [8], "storage": "buffer"}
     launch = read(
@@ -144,6 +150,7 @@ def test_descriptors() -> None:
 
 
 TENSOR = {"kind": "tensor", "dtype": "float32", "shape": [8]}
+IDS = {"kind": "tensor", "dtype": "int32", "shape": [8]}
 
 
 @pytest.mark.parametrize(
@@ -158,7 +165,16 @@ TENSOR = {"kind": "tensor", "dtype": "float32", "shape": [8]}
         ({**TENSOR, "strides": [1, 1]}, ".strides: 2 strides for 1 extents"),
         ({**TENSOR, "strides": [-1]}, "the tensor begins 28 bytes before its storage"),
         ({**TENSOR, "storage_bytes": 31}, "the tensor ends at byte 32, and its storage has 31"),
-        ({**TENSOR, "values": [5, 4]}, ".values: expected the least and the greatest element"),
+        ({**IDS, "values": [5, 4]}, ".values: expected the least and the greatest element"),
+        ({**IDS, "values": [0, 2**31]}, ".values[1]: 2147483648 is out of range"),
+        ({**TENSOR, "values": [0, 7]}, ".values: only what a tensor of integers holds can be told"),
+        ({**IDS, "contents": [1, 2, 3]}, ".contents: 3 numbers, and the storage holds 8: all of"),
+        ({**IDS, "contents": [0] * 7 + [0.5]}, ".contents[7]: expected a whole number, found 0.5"),
+        ({**IDS, "contents": [0] * 7 + [2**31]}, ".contents[7]: 2147483648 is out of range"),
+        ({**IDS, "contents": []}, ".contents: expected the integers in the tensor's storage"),
+        ({**IDS, "contents": [0] * 8, "values": [0, 7]}, ".values: `contents` has numbers from 0"),
+        ({**TENSOR, "contents": [0] * 8}, ".contents: only what a tensor of integers holds"),
+        ({**IDS, "dtype": "uint8", "contents": [0] * 7 + [-1]}, ".contents[7]: -1 is out of range"),
         ({**TENSOR, "alignment": 12}, ".alignment: 12 is no power of two"),
         ({"kind": "tensor", "shape": [8]}, "`dtype` is missing"),
         ({"dtype": "float32"}, '`kind` is missing: one of "tensor", "scalar"'),

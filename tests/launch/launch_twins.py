@@ -39,13 +39,24 @@ def launch(
         if not name.endswith("ptr"):
             arguments[name] = Scalar(types.get(name, "i32"), value)
             continue
-        elements, values = value if isinstance(value, tuple) else (value, None)
+        elements, values, contents = (*value, None, None)[:3] if isinstance(value, tuple) else (
+            value, None, None
+        )  # fmt: skip
+        if contents is not None:
+            values = (min(contents), max(contents))
         kind = types.get(name, "*T").removeprefix("*")
         dtype, size = _BYTES[build.get("T", "fp32") if kind == "T" else kind]
         storage = given.get("storages", {}).get(name, number)
         fresh = given.get("fresh", {}).get(name, "")
         arguments[name] = Tensor(
-            dtype, (elements,), (1,), storage, elements * size, values=values, fresh=fresh
+            dtype,
+            (elements,),
+            (1,),
+            storage,
+            elements * size,
+            fresh=fresh,
+            values=values,
+            contents=contents,
         )
     x, y, z = (*given["grid"], 1, 1)[:3]
     tuned = given.get("autotuned")
@@ -135,6 +146,14 @@ def _sums(fresh: str = "", cells: int = 1, **other: Any) -> Callable[[Mapping[st
     } | other  # fmt: skip
 
 
+def _ids(**changed: int) -> tuple[int, None, tuple[int, ...]]:
+    """Indices that are all told: a permutation, with some of them changed."""
+    ids = [at * 7 % 5000 for at in range(5000)]
+    for place, value in changed.items():
+        ids[int(place.removeprefix("at"))] = value
+    return 5000, None, tuple(ids)
+
+
 _CLEAN: frozenset[str] = frozenset()
 _OVERFLOW = frozenset({"BND301"})
 _ABOVE = frozenset({"BND302"})
@@ -170,6 +189,13 @@ CASES = [
     Case("shift_line", "ahead by one", _ABOVE, _line(5000, back=-1)),
     Case("gather", "indices inside", _CLEAN, _line(5000, ids_ptr=(5000, (0, 4999)))),
     Case("gather", "indices not told", _CLEAN, _line(5000, ids_ptr=5000)),
+    Case("gather", "an index may be beyond", _CLEAN, _line(5000, ids_ptr=(5000, (0, 5000)))),
+    Case("gather", "an index may be negative", _CLEAN, _line(5000, ids_ptr=(5000, (-1, 4999)))),
+    Case("gather", "all indices told", _CLEAN, _line(5000, ids_ptr=_ids())),
+    Case("gather", "the last index told", _CLEAN, _line(5000, ids_ptr=_ids(at777=4999))),
+    Case("gather", "an index beyond", _ABOVE, _line(5000, ids_ptr=_ids(at777=5000))),
+    Case("gather", "an index far beyond", _ABOVE, _line(5000, ids_ptr=_ids(at4999=2**31 - 1))),
+    Case("gather", "a negative index", _BELOW, _line(5000, ids_ptr=_ids(at3001=-1))),
     Case("gather", "fewer indices", _ABOVE, _line(5000, ids_ptr=(4999, (0, 4999)))),
     Case("map_bare_load", "5", _ABOVE, _line(5)),
     Case("map_bare_load", "whole tiles", _CLEAN, _line(1024)),
@@ -268,5 +294,6 @@ CASES = [
         _line(5000, storages=_ONE, fresh=dict.fromkeys(_ONE, "uninitialised")),
     ),
 ]
-OPEN = {("gather", "indices not told"), ("sum_halves", "large grid")}
+OPEN = {("gather", "indices not told"), ("gather", "an index may be beyond"),
+        ("gather", "an index may be negative"), ("sum_halves", "large grid")}  # fmt: skip
 """Cases in which a property is open: not all is proved, nor is all that is not proved reported."""

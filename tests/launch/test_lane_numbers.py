@@ -11,7 +11,7 @@ from ptxlint.facts import Facts
 from ptxlint.frontends.ptx import parse
 from ptxlint.launch.binding import bind
 from ptxlint.launch.lane_numbers import LaneNumbers
-from ptxlint.launch.machine import Lanes
+from ptxlint.launch.lanes import Lanes
 from ptxlint.launches import Launch
 
 TEXT = """.version 8.0

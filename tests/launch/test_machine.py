@@ -13,12 +13,14 @@ import pytest
 
 from ptxlint.cfg.control_dependence import ControlDependenceAnalysis
 from ptxlint.cfg.dominance import PostDominatorsAnalysis
+from ptxlint.dataflow.access import AccessAnalysis
 from ptxlint.dataflow.ssa import SsaAnalysis
 from ptxlint.facts import Facts
 from ptxlint.frontends.ptx import parse
 from ptxlint.ir.instruction import Instr
 from ptxlint.launch.binding import Bound, bind
 from ptxlint.launch.machine import Machine
+from ptxlint.launch.memory_steps import MemorySteps
 from ptxlint.launch.slices import slice_of, target_of
 from ptxlint.launches import Argument, Launch, Scalar
 
@@ -55,7 +57,9 @@ def bound_of(facts: Facts, values: dict[str, int]) -> Bound:
 
 def machine_of(facts: Facts, bound: Bound) -> Machine:
     """The machine of a kernel under a launch."""
-    return Machine(facts.get(SsaAnalysis), facts.get(PostDominatorsAnalysis), bound)
+    ssa = facts.get(SsaAnalysis)
+    memory = MemorySteps(ssa, facts.module, facts.get(AccessAnalysis), bound, {})
+    return Machine(ssa, facts.get(PostDominatorsAnalysis), bound, memory)
 
 
 def with_loads(text: str, random: Random) -> str:

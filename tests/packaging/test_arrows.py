@@ -25,8 +25,9 @@ REFERENCE_PARSER = {"ptxlint/frontends/ptx/reference.py", "ptxlint/frontends/ptx
 WITH_ARRAYS = {
     f"ptxlint/launch/{name}.py"
     for name in (
-        "coverage/cells", "coverage/program_map", "coverage/runs",
-        "exact", "first_reads", "float_words", "lane_numbers", "machine", "words",
+        "coverage/cells", "coverage/program_map", "coverage/runs", "exact", "first_reads",
+        "float_words", "lane_numbers", "lanes", "left_behind", "machine", "memory", "memory_steps",
+        "warps", "words",
     )
 }  # fmt: skip
 

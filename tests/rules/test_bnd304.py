@@ -12,7 +12,8 @@ from ptxlint.engine.report import Report
 from ptxlint.engine.run import run
 from ptxlint.facts import KernelMetadata
 from ptxlint.frontends.discovery import Input
-from ptxlint.frontends.launch_layout import Node, read_launch
+from ptxlint.frontends.launch_layout import read_launch
+from ptxlint.frontends.launch_nodes import Node
 
 
 def check(

@@ -9,7 +9,8 @@ from ptxlint.engine.report import Report
 from ptxlint.engine.run import run
 from ptxlint.engine.samples import module_text
 from ptxlint.frontends.discovery import Input
-from ptxlint.frontends.launch_layout import Node, read_launch
+from ptxlint.frontends.launch_layout import read_launch
+from ptxlint.frontends.launch_nodes import Node
 from ptxlint.rulekit import TILE_START, Sample
 
 KERNEL = module_text(

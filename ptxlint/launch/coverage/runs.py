@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxlint.cfg.control_dependence import ControlDependenceAnalysis
-from ptxlint.cfg.dominance import PostDominatorsAnalysis
 from ptxlint.launch.coverage.writes import Write
 from ptxlint.launch.machine import Machine, Meeting
 from ptxlint.launch.slices import Slice, Target, slice_of, target_of
@@ -27,7 +26,6 @@ MOST_THREADS: Final = 1 << 17
 """Threads up to which all programs of a launch are run."""
 STEPS: Final = 3_000
 """Steps of up to 4,096 lanes that the runs of one launch are given."""
-_LANES_AT_ONCE: Final = 1 << 14
 
 
 class Cells(NamedTuple):
@@ -50,7 +48,7 @@ class Runs:
 
     def __init__(self, under: UnderLaunch) -> None:
         self._under = under
-        self._machine = Machine(under.ssa, under.facts.get(PostDominatorsAnalysis), under.bound)
+        self._machine = Machine.of(under, promised=False)
         self._control = under.facts.get(ControlDependenceAnalysis)
         self._left = STEPS
 
@@ -75,13 +73,12 @@ class Runs:
 
     def cells(self, stores: Sequence[Write], programs: Sequence[Extent]) -> Cells | None:
         """What some programs write by some stores to one storage; None if they write too much."""
-        block = self._under.bound.block
-        at_once = max(1, _LANES_AT_ONCE // max(1, block[0] * block[1] * block[2]))
         found: list[_Part] = []
         is_whole, left = True, MOST_CELLS
         for group in self._groups(stores):
             piece = self._slice([target for _, target in group])
             by_instr = {target.instr.index: number for number, target in group}
+            at_once = self._machine.at_once(piece)
             for start in range(0, len(programs), at_once):
                 run = self._machine.run(piece, programs[start : start + at_once], self._left)
                 for meeting in run.meetings():
@@ -90,6 +87,8 @@ class Runs:
                     if left < 0:
                         return None
                     found.append(_part(meeting, stores[number], number, start))
+                if run.memory.is_void:
+                    return None
                 self._left = run.budget
                 is_whole = is_whole and all(run.is_complete(target) for _, target in group)
         return _joined(found, list(programs), is_whole)
@@ -109,7 +108,14 @@ class Runs:
         return list(by_branches.values())
 
     def _slice(self, targets: Sequence[Target]) -> Slice:
-        return slice_of(self._under.ssa, self._control, targets, self._machine.is_followed)
+        machine = self._machine
+        return slice_of(
+            self._under.ssa,
+            self._control,
+            targets,
+            machine.is_followed,
+            companions=machine.companions,
+        )
 
 
 class _Part(NamedTuple):
