@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ptxlint.dynamic.emulator.formats import Array
+from ptxlint.dynamic.emulator.formats import Array, dtype
 from ptxlint.dynamic.emulator.rounding import flushed, from_bf16
 from ptxlint.dynamic.emulator.semantics.lanewise import (
     Computation,
@@ -91,8 +91,10 @@ def _set(instr: Instr) -> Lanewise:
 
     def compute(a: Array, b: Array, *other: Array) -> Array:
         holds = compare(a, b) if join is None else join(compare(a, b), other[0])
-        if result == "f32":
-            return holds.astype(np.float32)
+        if result in ("f16", "f32"):
+            return holds.astype(dtype(result))
+        if result == "bf16":
+            return np.where(holds, np.uint16(0x3F80), np.uint16(0))
         return np.where(holds, np.uint32(0xFFFFFFFF), np.uint32(0))
 
     sources = (kind, kind) if join is None else (kind, kind, "pred")

@@ -119,8 +119,10 @@ def _float_to_float(instr: Instr, to: str, source: str, mode: str) -> Lanewise:
 
 
 def _to_integer(to: str, source: str, mode: str, flushes: bool) -> Any:
-    """Clamped to the range of the type; NaN gives 0, or the top bit for 64 bits and f64."""
+    """Clamped to the range of the type; NaN gives 0, or the top bit alone for 64 bits and f64."""
     info = np.iinfo(dtype(to))
+    is_wide = source == "f64" or bits(to) == 64
+    nan = (info.min or 1 << (bits(to) - 1)) if is_wide else 0
     rounder: Any = {"rn": np.rint, "rz": np.trunc, "rm": np.floor, "rp": np.ceil}[mode]
     kind = dtype(to)
 
@@ -130,10 +132,10 @@ def _to_integer(to: str, source: str, mode: str, flushes: bool) -> Any:
             values = flushed(values)
         whole = rounder(values.astype(np.float64))
         is_low, is_high = whole <= float(info.min), whole >= float(info.max)
-        inside = np.where(is_low | is_high | np.isnan(whole), 0, whole)
-        out = inside.astype(kind)
+        is_nan = np.isnan(whole)
+        out = np.where(is_low | is_high | is_nan, 0, whole).astype(kind)
         out = np.where(is_low, kind.type(info.min), np.where(is_high, kind.type(info.max), out))
-        return out.astype(kind)
+        return np.where(is_nan, kind.type(nan), out) if is_nan.any() else out
 
     return compute
 
@@ -155,12 +157,26 @@ def _from_wide(a: Array, to: str, mode: str) -> Array:
     """A 64-bit integer, whose low bits are gathered into one that is odd if any is set."""
     is_negative = a < 0
     size = np.where(is_negative, -a, a).view(np.uint64)
+    if to == "f64":
+        return _double_from_wide(size, is_negative, mode)
     low = np.uint64(0x7FF)
     kept = size & ~low | ((size & low) != 0).astype(np.uint64) << np.uint64(11)
     exact = np.where(size >> np.uint64(53) != 0, kept, size).astype(np.float64)
-    if mode != "rn" and to == "f64":
-        raise ValueError("a 64-bit integer is converted to f64 by rounding to nearest only")
     return stored(np.where(is_negative, -exact, exact), to, mode, False)
+
+
+def _double_from_wide(size: Array, is_negative: Array, mode: str) -> Array:
+    """A magnitude and a sign as f64, by a directed mode: what does not fit is cut off, and counts
+    as one where the mode leads away from zero."""
+    one = np.uint64(1)
+    spare = np.zeros_like(size)
+    for at in range(1, 12):
+        spare = np.where(size >> np.uint64(52 + at) != 0, np.uint64(at), spare)
+    kept = size >> spare
+    outward = {"rz": np.False_, "rp": ~is_negative, "rm": is_negative}[mode]
+    kept = kept + np.where(outward & (kept << spare != size), one, np.uint64(0))
+    exact = np.ldexp(kept.astype(np.float64), spare.astype(np.int32))
+    return np.where(is_negative, -exact, exact)
 
 
 def _integer_to_integer(to: str, source: str, saturates: bool) -> Any:

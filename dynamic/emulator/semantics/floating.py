@@ -125,9 +125,15 @@ def _finished(instr: Instr, compute: Computation) -> Computation:
     return finished
 
 
-def _rounded(instr: Instr, arity: int, plain: Computation, exact: Computation) -> Lanewise:
+def _rounded(
+    instr: Instr,
+    arity: int,
+    plain: Computation,
+    exact: Computation,
+    down: Computation | None = None,
+) -> Lanewise:
     """An operation that `plain` rounds to nearest; for other modes `exact` gives it in float64,
-    rounded to odd, which is rounded once more."""
+    rounded to odd, which is rounded once more. `down` takes its place for rounding down."""
     kind, mode = _type(instr), _mode(instr)
     compute = plain
     if mode != "rn":
@@ -135,9 +141,10 @@ def _rounded(instr: Instr, arity: int, plain: Computation, exact: Computation) -
         if part == "f64":
             raise UnsupportedError(instr, f"f64 is rounded to nearest only, not by .{mode}")
         form = FORMATS[part]
+        chosen = down if mode == "rm" and down is not None else exact
 
         def directed(*args: Array) -> Array:
-            wide: Any = exact(*(a.astype(np.float64) for a in args))
+            wide: Any = chosen(*(a.astype(np.float64) for a in args))
             return narrowed(wide, form, mode).astype(np.float32)
 
         compute = directed
@@ -152,7 +159,7 @@ def _fma(instr: Instr) -> Lanewise:
         return _rounded(instr, 3, _fma_odd, _fma_odd)
     if kind == "f64":
         return _rounded(instr, 3, fma64, fma64)
-    return _rounded(instr, 3, fma32, _fma_odd)
+    return _rounded(instr, 3, fma32, _fma_odd, lambda a, b, c: _sum_down(a * b, c))
 
 
 def _fma_odd(a: Array, b: Array, c: Array) -> Array:
@@ -160,12 +167,20 @@ def _fma_odd(a: Array, b: Array, c: Array) -> Array:
     return odd_sum(a.astype(wide) * b.astype(wide), c.astype(wide))
 
 
+def _sum_down(a: Array, b: Array) -> Array:
+    """A sum rounded to odd, for rounding down: what cancels is minus zero (IEEE 754, 6.3)."""
+    total = odd_sum(a, b)
+    return np.where((total == 0) & (np.signbit(a) | np.signbit(b)), -0.0, total)
+
+
 def _add(instr: Instr) -> Lanewise:
-    return _rounded(instr, 2, lambda a, b: a + b, odd_sum)
+    return _rounded(instr, 2, lambda a, b: a + b, odd_sum, _sum_down)
 
 
 def _sub(instr: Instr) -> Lanewise:
-    return _rounded(instr, 2, lambda a, b: a - b, lambda a, b: odd_sum(a, -b))
+    return _rounded(
+        instr, 2, lambda a, b: a - b, lambda a, b: odd_sum(a, -b), lambda a, b: _sum_down(a, -b)
+    )
 
 
 def _mul(instr: Instr) -> Lanewise:
@@ -174,7 +189,18 @@ def _mul(instr: Instr) -> Lanewise:
 
 
 def _div(instr: Instr) -> Lanewise:
+    if instr.shape.has("approx"):
+        return alike(_finished(instr, _quotient_by_reciprocal), _type(instr), 2)
     return _rounded(instr, 2, lambda a, b: a / b, _quotient_odd)
+
+
+def _quotient_by_reciprocal(a: Array, b: Array) -> Array:
+    """`div.approx`: the reciprocal of finite numbers beyond 2^126 counts as zero."""
+    size = np.abs(b)
+    is_beyond = (size > np.float32(2.0**126)) & np.isfinite(b)
+    if not is_beyond.any():
+        return a / b
+    return np.where(is_beyond, a * np.copysign(np.float32(0), b), a / b)
 
 
 def _quotient_odd(a: Array, b: Array) -> Array:
@@ -183,7 +209,8 @@ def _quotient_odd(a: Array, b: Array) -> Array:
     product, rest = two_product(out, b)
     left = (a - product) - rest
     word = out.view(np.uint64)
-    is_even = (word & np.uint64(1) == 0) & (left != 0) & np.isfinite(out)
+    # Infinite operands leave NaN: there the quotient is exact.
+    is_even = (word & np.uint64(1) == 0) & (left != 0) & np.isfinite(left) & np.isfinite(out)
     outward = (left > 0) == (a > 0)
     moved = np.where(outward, word + np.uint64(1), word - np.uint64(1))
     return np.where(is_even, moved, word).view(np.float64)
