@@ -191,7 +191,8 @@ def carry(
 
     The elements of a factor in shared memory are known by an index of their own (`in_memory`).
     `target_lanes` are then the bits of the target's index that its layout uses, `lanes` those of
-    the source's. The other bits of both tell products apart, and are the same ones in order.
+    the source's. The other bits of both tell products apart, and are the same ones in order; None,
+    too, if the target has too few of them for what is said.
     """
     if target_lanes is None:
         target_lanes = lanes
@@ -202,6 +203,11 @@ def carry(
     wanted: dict[int, int] = {}
     for place, entry in enumerate(what.basis):
         if not lanes >> place & 1:
+            if not others:
+                # The target is one of fewer products: of which ones, the layouts do not say.
+                if entry or what.fixed >> place & 1:
+                    return None
+                continue
             other = others.pop(0)
             basis[other] = entry
             fixed |= (what.fixed >> place & 1) << other

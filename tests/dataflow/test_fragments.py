@@ -311,3 +311,18 @@ def test_what_differs_along_the_other_axis_is_not_carried() -> None:
     carried = carry(part, element.first, target.first, 31)
     assert carried is not None
     assert carried.map == rows
+
+
+def test_a_target_of_fewer_products_than_the_source() -> None:
+    """An operand that several products are made with, and a target that belongs to one of them."""
+    wide, _ = in_memory(0, 3, 2, 2)
+    narrow, used = in_memory(0, 3, 2, 0)
+    which = LaneMap(0, (0, 0, 0, 0, 0, 1, 0))
+    assert carry(which, wide.first, narrow.first, used, used) is None
+    fixed = LaneMap(0, (1, 0, 0, 0, 0, 0, 0), fixed=1 << 6)
+    assert carry(fixed, wide.first, narrow.first, used, used) is None
+    row = LaneMap(0, (1, 2, 4, 0, 0, 0, 0))
+    carried = carry(row, wide.first, narrow.first, used, used)
+    assert carried is not None
+    assert carried.map is not None
+    assert carried.map.basis == (1, 2, 4, 0, 0)
