@@ -229,6 +229,20 @@ def test_configurations_that_do_not_fit_are_left_to_the_autotuner(record: Record
         assert record("tuned", arch).troubles == []
 
 
+def test_what_hooks_put_back_before_each_configuration(record: Record) -> None:
+    made = launches(record("hooks"), "accumulate")
+    seen = {
+        (launch.arguments["n"].value, launch.autotuned): tensor(launch, "total").fresh
+        for launch in made
+        if launch.autotuned
+    }
+    assert seen == {
+        (1000, Autotuned(2, ("total",), ())): "zeroed",
+        (1001, Autotuned(2, (), ("total",))): "",
+        (1002, Autotuned(2, (), ())): "",
+    }
+
+
 def test_operators_of_torch_library_and_backward(record: Record) -> None:
     made = launches(record("library"), "scale")
     factors = [launch.arguments["factor"] for launch in made]
