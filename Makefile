@@ -14,7 +14,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 	$$python $(NEW_ENOUGH) 2>/dev/null && echo $$python && break; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help venv test test-all lint format demo bench tables fixtures dist wheel-compiled clean
+.PHONY: help venv test test-all soundness lint format demo bench tables fixtures dist wheel-compiled clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | \
@@ -41,6 +41,9 @@ test: lint ## Lint, then all tests but the slow ones (of those, fixed samples)
 
 test-all: lint ## Lint, then every test whole
 	$(PYTEST) --run-slow
+
+soundness: venv ## Replay verdicts in the emulator: no run may disprove what was proved
+	$(BIN)/pytest tests/soundness --run-slow -rP -n $(JOBS)
 
 lint: venv ## ruff, mypy --strict, import-linter
 	$(BIN)/ruff check .

@@ -1,0 +1,69 @@
+"""Launches of the references, and the judge over some of them."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from ptxlint.dynamic.emulator.inputs import InputError, RandomInputs
+from ptxlint.dynamic.judge.accesses import Contradiction, replay
+from ptxlint.dynamic.judge.variations import varied
+from ptxlint.launch.binding import BindingError
+
+
+def _load() -> ModuleType:
+    path = Path(__file__).with_name("launches.py")
+    spec = importlib.util.spec_from_file_location("soundness_launches", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+LAUNCHES = _load()
+
+Judged = tuple[int, Counter[tuple[str, str, str]], list[Contradiction]]
+
+
+def judge(arch: str, name: str, changes: int, seed: int = 0, first: int | None = None) -> Judged:
+    """Replay the launches of a build's reference (`first` so many), each also `changes` times
+    changed: how many were judged, what was said and what happened, and where they disagree."""
+    build = LAUNCHES.emulated.build(name, arch)
+    emulator = LAUNCHES.emulated.emulator(build.path)
+    random = np.random.default_rng(seed)
+    counts: Counter[tuple[str, str, str]] = Counter()
+    wrong: list[Contradiction] = []
+    done = 0
+    for at, launch in enumerate(LAUNCHES.launches(build, seed)):
+        if first is not None and at >= first:
+            break
+        for one in varied(launch, random, changes):
+            try:
+                found = replay(emulator, one, LAUNCHES.metadata(build), RandomInputs(seed))
+            except (BindingError, InputError):
+                continue
+            done += 1
+            counts += found.counts
+            wrong += found.contradictions
+    return done, counts, wrong
+
+
+@pytest.fixture(name="judge")
+def judge_fixture() -> Callable[..., Judged]:
+    """`judge`."""
+    return judge
+
+
+@pytest.fixture
+def build_names() -> Callable[[str], list[str]]:
+    """The names of the builds for an architecture that have a reference."""
+    return lambda arch: [build.name for build in LAUNCHES.builds((arch,))]
