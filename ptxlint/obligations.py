@@ -26,6 +26,27 @@ class Evidence(NamedTuple):
     details: dict[str, str] = {}  # noqa: RUF012
 
 
+class Generalisation(NamedTuple):
+    """How far a verdict on one launch carries: other launches that it is shown for.
+
+    They differ in one number, called `name`, which is `here` in the launch itself and goes from
+    `low` to `high` (both included) in multiples of `step`; the `premises` say what goes with it,
+    all else is as it was launched.
+    `only` says that it is shown not to hold for what is no multiple, `fails_at` the next number
+    where it is shown to go wrong there.
+    """
+
+    text: str
+    name: str
+    here: int
+    low: int
+    high: int
+    step: int = 1
+    premises: tuple[str, ...] = ()
+    only: bool = False
+    fails_at: int | None = None
+
+
 class Obligation(NamedTuple):
     """The verdict on one property of one kernel. An *open* one is an obligation proper.
 
@@ -47,3 +68,5 @@ class Obligation(NamedTuple):
     """All architectures with this same verdict, filled when verdicts are merged."""
     launch: dict[str, Any] | None = None
     """The launch that it speaks of, as plain data; `more` says how many others have it, too."""
+    generalises: tuple[Generalisation, ...] = ()
+    """The launches around that one for which it is shown."""

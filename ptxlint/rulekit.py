@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ptxlint.ir.function import Function
     from ptxlint.ir.instruction import Instr
     from ptxlint.launch.binding import Bound
+    from ptxlint.obligations import Generalisation
 
 FAMILIES = frozenset(
     "tail-mask guard accumulation rescale nonfinite precision overflow bounds launch-limit stride "
@@ -125,22 +126,38 @@ class Verdict(NamedTuple):
     launch: Bound | None = None
     """The launch that it speaks of. Verdicts of one rule, place and status under several launches
     are one: the first, with the number of the others."""
+    generalises: Iterable[Generalisation] = ()
+    """For which other launches it is shown; may be a generator, as `evidence` may."""
 
 
 def refuted(
-    launch: Bound, message: str, at: Instr, key: str, label: str, witness: dict[str, Any] | None
+    launch: Bound,
+    message: str,
+    at: Instr,
+    key: str,
+    label: str,
+    witness: dict[str, Any] | None,
+    right: Generalisation | None = None,
 ) -> Iterator[Hit | Verdict]:
-    """What a rule says of an instruction that a thread of a launch shows to be wrong."""
+    """What a rule says of an instruction that a thread of a launch shows to be wrong.
+
+    `right` are smaller launches for which it is not.
+    """
+    when = f"this launch: grid {launch.grid}"
+    if right is not None:
+        tied = f", with {', '.join(right.premises)}" if right.premises else ""
+        when = f"{right.name} is more than {right.high:,} (here {right.here:,}){tied}"
     yield Hit(
         message,
         at,
-        breaks_when=f"this launch: grid {launch.grid}",
+        breaks_when=when,
         key=key,
         label=label,
         launch=launch,
         witness=witness,
     )
-    yield Verdict("refuted", message, at, launch=launch)
+    generalises = () if right is None else (right,)
+    yield Verdict("refuted", message, at, launch=launch, generalises=generalises)
 
 
 class Rule:

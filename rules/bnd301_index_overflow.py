@@ -13,7 +13,16 @@ from ptxlint.ir.function import Function
 from ptxlint.ir.instruction import Instr
 from ptxlint.ir.operand import Address, Register
 from ptxlint.launch.analysis import LaunchAnalysis, LaunchOutcomes
-from ptxlint.launch.questions import OVERFLOW, Answer, answers, place, thread_of, touched
+from ptxlint.launch.questions import (
+    OVERFLOW,
+    Answer,
+    answers,
+    carried,
+    place,
+    right_below,
+    thread_of,
+    touched,
+)
 from ptxlint.rulekit import Hit, Note, Rule, Sample, Verdict
 from ptxlint.wording import counted
 
@@ -117,7 +126,12 @@ def _said(fn: Function, found: LaunchOutcomes, answer: Answer) -> Iterator[Hit |
     bound = found.bound
     if answer.status == "proved":
         reason = f"no index behind {counted(answer.accesses, 'access', 'accesses')}"
-        yield Verdict("proved", f"{reason} leaves its word", launch=bound)
+        yield Verdict(
+            "proved",
+            f"{reason} leaves its word",
+            launch=bound,
+            generalises=carried(found, OVERFLOW),
+        )
     elif witness is None or witness.wrap is None:
         at = fn.instrs[judged.wraps[0].instr]
         yield Verdict("open", judged.reason, at, launch=bound)
@@ -143,7 +157,10 @@ def _said(fn: Function, found: LaunchOutcomes, answer: Answer) -> Iterator[Hit |
             launch=bound,
             witness=place(found, answer.first),
         )
-        yield Verdict("refuted", message, at, launch=bound)
+        right = right_below(found, answer, OVERFLOW)
+        yield Verdict(
+            "refuted", message, at, launch=bound, generalises=() if right is None else (right,)
+        )
 
 
 def _when(since: tuple[str, int] | None, grid: tuple[int, int, int]) -> str:

@@ -7,7 +7,17 @@ from collections.abc import Iterator
 from ptxlint.facts import Facts
 from ptxlint.ir.function import Function
 from ptxlint.launch.analysis import LaunchAnalysis, LaunchOutcomes
-from ptxlint.launch.questions import ABOVE, Answer, answers, element_of, place, thread_of, touched
+from ptxlint.launch.questions import (
+    ABOVE,
+    Answer,
+    answers,
+    carried,
+    element_of,
+    place,
+    right_below,
+    thread_of,
+    touched,
+)
 from ptxlint.rulekit import TILE_START, Hit, Rule, Sample, Verdict, refuted
 from ptxlint.wording import counted
 
@@ -81,7 +91,7 @@ def _said(found: LaunchOutcomes, answer: Answer) -> Iterator[Hit | Verdict]:
         reason = f"{answer.accesses} of {len(found.outcomes)} accesses stay inside"
         if answer.never:
             reason += f", {answer.never} of them never take place"
-        yield Verdict("proved", reason, launch=bound)
+        yield Verdict("proved", reason, launch=bound, generalises=carried(found, ABOVE))
     elif witness is None or region is None:
         yield Verdict("open", judged.reason, access.instr, launch=bound)
     else:
@@ -94,4 +104,5 @@ def _said(found: LaunchOutcomes, answer: Answer) -> Iterator[Hit | Verdict]:
         key = f"{access.kind} beyond {region.name}"
         label = f"{touched(answer.first)} beyond its end"
         witnessed = place(found, answer.first)
-        yield from refuted(bound, message, access.instr, key, label, witnessed)
+        right = right_below(found, answer, ABOVE)
+        yield from refuted(bound, message, access.instr, key, label, witnessed, right)

@@ -7,7 +7,16 @@ from collections.abc import Iterator
 from ptxlint.facts import Facts
 from ptxlint.ir.function import Function
 from ptxlint.launch.analysis import LaunchAnalysis, LaunchOutcomes
-from ptxlint.launch.questions import MISALIGNED, Answer, answers, place, thread_of, touched
+from ptxlint.launch.questions import (
+    MISALIGNED,
+    Answer,
+    answers,
+    carried,
+    place,
+    right_below,
+    thread_of,
+    touched,
+)
 from ptxlint.rulekit import Hit, Rule, Sample, Verdict, refuted
 
 _COPY = """
@@ -74,7 +83,12 @@ def _said(found: LaunchOutcomes, answer: Answer) -> Iterator[Hit | Verdict]:
     bound = found.bound
     access, region = judged.access, judged.region
     if answer.status == "proved":
-        yield Verdict("proved", f"{answer.accesses} accesses are aligned", launch=bound)
+        yield Verdict(
+            "proved",
+            f"{answer.accesses} accesses are aligned",
+            launch=bound,
+            generalises=carried(found, MISALIGNED),
+        )
     elif witness is None or region is None:
         reason = f"that the address is a multiple of {access.width} is not known"
         yield Verdict("open", reason, access.instr, launch=bound)
@@ -87,4 +101,5 @@ def _said(found: LaunchOutcomes, answer: Answer) -> Iterator[Hit | Verdict]:
         key = f"{access.width} bytes of {region.name}"
         label = f"no multiple of {access.width}"
         witnessed = place(found, answer.first)
-        yield from refuted(bound, message, access.instr, key, label, witnessed)
+        right = right_below(found, answer, MISALIGNED)
+        yield from refuted(bound, message, access.instr, key, label, witnessed, right)

@@ -9,12 +9,14 @@ from ptxlint.facts import Facts
 from ptxlint.ir.function import Function
 from ptxlint.ir.instruction import Instr
 from ptxlint.ir.operand import SpecialRegister
+from ptxlint.launch.analysis import LaunchAnalysis
 from ptxlint.launch.bound import BoundLaunches
 from ptxlint.rulekit import TILE_START, Hit, Rule, Sample, Verdict
 
 if TYPE_CHECKING:
     from ptxlint.arch import Arch
     from ptxlint.launch.binding import Bound
+    from ptxlint.obligations import Generalisation
 
 _ARGUMENTS: Final = {"in_ptr": "float32[1024]", "out_ptr": "float32[1024]", "n_elements": 1024}
 _ONE_PLANE: Final = """
@@ -37,7 +39,7 @@ class GridLimit(Rule):
     confidence = "high"
     category = "bounds"
     family = "launch-limit"
-    needs = (BoundLaunches,)
+    needs = (BoundLaunches, LaunchAnalysis)
     summary = (
         "The launch has more CTAs along an axis, or more threads in a CTA, than a device takes."
     )
@@ -104,7 +106,16 @@ class GridLimit(Rule):
                 yield Verdict("refuted", hits[0].message, hits[0].at, launch=bound)
             else:
                 reason = f"grid and block are within the limits of {facts.arch.name}"
-                yield Verdict("proved", reason, launch=bound)
+                generalises = _carried(facts, bound)
+                yield Verdict("proved", reason, launch=bound, generalises=generalises)
+
+
+def _carried(facts: Facts, bound: Bound) -> Iterator[Generalisation]:
+    """For which other sizes the grid is within the limits."""
+    for found in facts.get(LaunchAnalysis):
+        if found.bound is bound:
+            yield from found.reach.launched()
+            return
 
 
 def _exceeded(fn: Function, facts: Facts, arch: Arch, bound: Bound) -> Iterator[Hit]:

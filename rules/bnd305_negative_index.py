@@ -7,7 +7,17 @@ from collections.abc import Iterator
 from ptxlint.facts import Facts
 from ptxlint.ir.function import Function
 from ptxlint.launch.analysis import LaunchAnalysis, LaunchOutcomes
-from ptxlint.launch.questions import BELOW, Answer, answers, element_of, place, thread_of, touched
+from ptxlint.launch.questions import (
+    BELOW,
+    Answer,
+    answers,
+    carried,
+    element_of,
+    place,
+    right_below,
+    thread_of,
+    touched,
+)
 from ptxlint.rulekit import TILE_START, Hit, Rule, Sample, Verdict, refuted
 
 _LAUNCH: dict[str, object] = {
@@ -76,7 +86,7 @@ def _said(found: LaunchOutcomes, answer: Answer) -> Iterator[Hit | Verdict]:
     access, region = judged.access, judged.region
     if answer.status == "proved":
         reason = f"none of {answer.accesses} accesses has a negative index"
-        yield Verdict("proved", reason, launch=bound)
+        yield Verdict("proved", reason, launch=bound, generalises=carried(found, BELOW))
     elif witness is None or region is None:
         yield Verdict("open", judged.reason, access.instr, launch=bound)
     else:
@@ -88,4 +98,5 @@ def _said(found: LaunchOutcomes, answer: Answer) -> Iterator[Hit | Verdict]:
         key = f"{access.kind} before {region.name}"
         label = f"{touched(answer.first)} before its start"
         witnessed = place(found, answer.first)
-        yield from refuted(bound, message, access.instr, key, label, witnessed)
+        right = right_below(found, answer, BELOW)
+        yield from refuted(bound, message, access.instr, key, label, witnessed, right)

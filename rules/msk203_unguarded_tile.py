@@ -19,7 +19,7 @@ from ptxlint.dataflow.polynomial import CTAS, LANES, ROUNDS, Polynomial
 from ptxlint.facts import Facts
 from ptxlint.ir.function import Function
 from ptxlint.launch.analysis import LaunchAnalysis
-from ptxlint.launch.questions import settled
+from ptxlint.launch.questions import ABOVE, settled
 from ptxlint.rulekit import TILE_START, Hit, Rule, Sample, Verdict
 from ptxlint.wording import counted
 
@@ -104,7 +104,8 @@ def _launched(
                 "refuted": "under this launch the last tile goes beyond the size",
                 "open": "whether the size is a multiple of the tile is not known",
             }[status]
-            yield Verdict(status, reason, access.instr, launch=found.bound)
+            exact = found.reach.proved(ABOVE, tiled) if status == "proved" else ()
+            yield Verdict(status, reason, access.instr, launch=found.bound, generalises=exact)
 
 
 def _elements(access: Access, part: Index, accesses: Accesses) -> tuple[int, int]:

@@ -8,7 +8,7 @@ the bounds of this grid. How many CTAs there are makes no difference to the work
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, MutableMapping
-from typing import Final
+from typing import Final, TypeAlias
 
 from ptxlint.dataflow.bitwise import as_field, floor_divide, with_bits_set
 from ptxlint.dataflow.polynomial import Polynomial
@@ -35,15 +35,42 @@ _HOLDS: Final[dict[str, Callable[[int, int], bool | None]]] = {
 _UNSIGNED_NAMES: Final = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
 
 
+Form: TypeAlias = tuple[int, ...]
+"""A polynomial in the one number that is left open: its coefficients, the constant first."""
+
+
+class Varying:
+    """One number of a launch that is left open, and what goes with it.
+
+    The number lies between `low` and `high`, both included. `parameters` are those whose value is
+    made of it, by name; `extents` those axes of the grid that have so many CTAs as a form comes to
+    divided by a number, rounded up.
+    """
+
+    __slots__ = ("extents", "high", "low", "parameters")
+
+    def __init__(
+        self,
+        low: int,
+        high: int,
+        parameters: Mapping[str, Form],
+        extents: Mapping[int, tuple[Form, int]],
+    ) -> None:
+        self.low = low
+        self.high = high
+        self.parameters = parameters
+        self.extents = extents
+
+
 class Setting:
     """What a launch fixes.
 
     `value` gives what a load from a parameter brings, by name, byte offset and the range of the
     type, None if that is not known; `addresses` those of pointers by parameter; `loaded` bounds of
-    what an instruction loads, by its index, where they are promised.
+    what an instruction loads, by its index, where they are promised; `varying` what is left open.
     """
 
-    __slots__ = ("addresses", "block", "grid", "loaded", "value")
+    __slots__ = ("addresses", "block", "grid", "loaded", "value", "varying")
 
     def __init__(
         self,
@@ -52,12 +79,14 @@ class Setting:
         grid: tuple[int, int, int],
         block: tuple[int, int, int],
         loaded: Callable[[int], tuple[int, int] | None] | None = None,
+        varying: Varying | None = None,
     ) -> None:
         self.value = value
         self.addresses = addresses
         self.grid = grid
         self.block = block
         self.loaded = loaded
+        self.varying = varying
 
 
 class LaunchedSymbolic(Symbolic):
@@ -76,10 +105,35 @@ class LaunchedSymbolic(Symbolic):
         address = setting.addresses.get(name) if not offset else None
         if address is not None:
             return self.table.plain(self.table.atom("param", (name, 0), address, address))
+        varying = setting.varying
+        if varying is not None and name in varying.parameters:
+            poly = self.of_form(varying.parameters[name])
+            least, most = poly.range()
+            if offset or least < low or most > high:
+                return super()._parameter(name, offset, low, high)
+            return poly
         value = setting.value(name, offset, low, high)
         if value is None:
             return super()._parameter(name, offset, low, high)
         return self.table.constant(value)
+
+    @property
+    def number(self) -> Polynomial | None:
+        """The number that is left open; None if the launch fixes all."""
+        varying = self._setting.varying
+        if varying is None:
+            return None
+        atom = self.table.atom("param", ("", 0), varying.low, varying.high)
+        return self.table.plain(atom)
+
+    def of_form(self, form: Form) -> Polynomial:
+        """A form in the number that is left open, as a polynomial."""
+        total, power = self.table.constant(0), self.table.constant(1)
+        number = self.number
+        for coefficient in form:
+            total += power * coefficient
+            power = power if number is None else power * number
+        return total
 
     def _loaded(self, value: int, low: int, high: int) -> tuple[int, int]:
         promised = self._setting.loaded
@@ -91,6 +145,15 @@ class LaunchedSymbolic(Symbolic):
     def _special(self, name: str) -> Polynomial | None:
         base, _, axis = name.partition(".")
         at = _AXES.get(axis)
+        varying = self._setting.varying
+        if at is not None and varying is not None and at in varying.extents:
+            form, divisor = varying.extents[at]
+            extent_of = floor_divide(self.of_form(form) + (divisor - 1), divisor)
+            if base == "%nctaid":
+                return extent_of
+            if base == "%ctaid":
+                most = max(0, extent_of.range()[1] - 1)
+                return self.table.plain(self.table.atom("ctaid", (axis,), 0, most))
         if at is not None and base == "%ctaid":
             extent = self._setting.grid[at]
             if extent == 1:
@@ -147,14 +210,19 @@ class LaunchedSymbolic(Symbolic):
         return super()._fits(instr, poly, bits, signed)
 
     def threads(self) -> list[Polynomial]:
-        """What is not negative because blocks are no larger than they are: one for each axis along
-        which the block is no power of two."""
+        """What is not negative because blocks and grids are no larger than they are: one for each
+        axis along which the block is no power of two, or the grid goes with what is left open."""
         out = []
         for axis, extent in self._geometry.items():
             if extent & (extent - 1):
                 index = self._special(f"%tid.{axis}")
                 if index is not None:
                     out.append(-index + (extent - 1))
+        varying = self._setting.varying
+        for at, (form, divisor) in varying.extents.items() if varying is not None else ():
+            index = self._special(f"%ctaid.{'xyz'[at]}")
+            if index is not None:
+                out.append(_whole(self.of_form(form) - index * divisor - 1))
         return out
 
     # Predicates that the launch decides -------------------------------------------------------
@@ -252,6 +320,14 @@ class LaunchedSymbolic(Symbolic):
         return _HOLDS[relation](*(a - b).range())
 
 
+def _whole(poly: Polynomial) -> Polynomial:
+    """What is not negative exactly where another number is not: without a common divisor."""
+    step = poly.gcd()
+    if step <= 1:
+        return poly
+    return Polynomial(poly.table, {m: c // step for m, c in poly.terms.items() if c // step})
+
+
 def _under_mask(a: Polynomial, b: Polynomial) -> Polynomial | None:
     """a & b where one of them is 0 or -1."""
     for mask, other in ((a, b), (b, a)):
@@ -273,4 +349,4 @@ def _signed_field(source: Polynomial, start: Polynomial, length: Polynomial) -> 
     return field - floor_divide(field, 1 << (bits - 1)) * (1 << bits)
 
 
-__all__ = ["LaunchedSymbolic", "Setting"]
+__all__ = ["Form", "LaunchedSymbolic", "Setting", "Varying"]

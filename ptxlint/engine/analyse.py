@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from os.path import isabs, relpath
 from time import process_time
 from typing import TYPE_CHECKING, Any
@@ -29,7 +29,13 @@ from ptxlint.facts import Facts, KernelMetadata
 from ptxlint.frontends.discovery import STDIN, Found, Input, InputFault, read
 from ptxlint.frontends.target_filter import peek_target, wanted
 from ptxlint.frontends.triton_cache import MetadataError, load_metadata
-from ptxlint.obligations import SEMANTICS, SEMANTICS_OPEN, Evidence, Obligation
+from ptxlint.obligations import (
+    SEMANTICS,
+    SEMANTICS_OPEN,
+    Evidence,
+    Generalisation,
+    Obligation,
+)
 from ptxlint.rulekit import Hit, Rule, Verdict
 
 if TYPE_CHECKING:
@@ -200,6 +206,9 @@ class FileCheck:
                 self._bind(launches, facts, places)
             if known:
                 self._check_function(function, facts, places)
+                if function.is_kernel:
+                    spent = tuple(name for name, budget in facts.budgets.items() if budget.spent)
+                    self.kernels[-1] = self.kernels[-1]._replace(spent=spent)
                 facts.forget()
                 tidy()
         self.covered = self._covered(module, places)
@@ -381,8 +390,20 @@ class FileCheck:
                     for part in evidence
                 ),
                 launch=launch,
+                generalises=tuple(
+                    part._replace(
+                        text=translate(part.text),
+                        name=translate(part.name),
+                        premises=tuple(map(translate, part.premises)),
+                    )
+                    for part in self._carried(verdict, given)
+                ),
             )
         )
+
+    def _carried(self, verdict: Verdict, given: str) -> Iterable[Generalisation]:
+        """The other launches that a verdict is shown for, if somebody asks and it stands."""
+        return verdict.generalises if self.checker.options.evidence and given != "open" else ()
 
     def _first_under(
         self, bound: Bound, rule: type[Rule], function: Function, at: Instr | None, said: str

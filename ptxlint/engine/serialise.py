@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ptxlint.diagnostics import Finding, Place, Related
 from ptxlint.engine.result import KernelSummary
-from ptxlint.obligations import Evidence, Obligation
+from ptxlint.obligations import Evidence, Generalisation, Obligation
 from ptxlint.source import SourceFrame
 
 if TYPE_CHECKING:
@@ -102,6 +102,21 @@ def obligation_to_dict(item: Obligation) -> dict[str, Any]:
         "assumes": list(item.assumes),
         "evidence": [_evidence_to_dict(part) for part in item.evidence],
         "launch": item.launch,
+        "generalises": [_generalisation_to_dict(part) for part in item.generalises],
+    }
+
+
+def _generalisation_to_dict(part: Generalisation) -> dict[str, Any]:
+    return {
+        "text": part.text,
+        "name": part.name,
+        "here": part.here,
+        "from": part.low,
+        "to": part.high,
+        "step": part.step,
+        "with": list(part.premises),
+        "only": part.only,
+        "fails_at": part.fails_at,
     }
 
 
@@ -127,4 +142,5 @@ def kernel_to_dict(kernel: KernelSummary) -> dict[str, Any]:
         "registers": dict(kernel.registers),
         "metadata": dict(kernel.metadata),
         "launches": kernel.launches,
+        "spent": list(kernel.spent),
     }

@@ -17,6 +17,7 @@ from ptxlint.launch.bound import BoundLaunches
 if TYPE_CHECKING:
     # What looks at launches is loaded when there is one.
     from ptxlint.launch.binding import Bound
+    from ptxlint.launch.generalise.reach import Reach
     from ptxlint.launch.under import Judged, UnderLaunch
     from ptxlint.launch.witness import Witness, Witnesses
 
@@ -42,6 +43,7 @@ class LaunchOutcomes:
     def __init__(self, under: UnderLaunch) -> None:
         from ptxlint.launch.witness import Witnesses
 
+        self._reach: Reach | None = None
         self.under = under
         self.bound: Bound = under.bound
         self.outcomes: list[Outcome] = []
@@ -63,6 +65,21 @@ class LaunchOutcomes:
         for number, judged in enumerate(settled):
             is_shown = bool(judged.reason) and not shown.isdisjoint(_groups(judged))
             self.outcomes.append(Outcome(judged, found.get(number), is_shown))
+
+    @property
+    def reach(self) -> Reach:
+        """How far what is found carries to other launches."""
+        if self._reach is None:
+            from ptxlint.launch.generalise.reach import Reach
+
+            self._reach = Reach(self.under)
+        return self._reach
+
+    def release(self) -> None:
+        """Drop what was found."""
+        if self._reach is not None:
+            self._reach.release()
+        self.under.release()
 
     def _settled(
         self, witnesses: Witnesses, shown: set[object], found: dict[int, Witness]
@@ -144,7 +161,7 @@ class Launches:
     def release(self) -> None:
         """Drop what was found for the launches."""
         for found in self._found:
-            found.under.release()
+            found.release()
         self._found.clear()
 
 

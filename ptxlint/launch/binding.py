@@ -132,7 +132,7 @@ class _Binding:
         self.names: dict[str, str] = {}
         self.shown: dict[str, str] = {}
         """What an argument is called for people, by its key in the launch."""
-        self.starts = _storage_starts(launch.arguments.values())
+        self.starts = storage_starts(launch.arguments.values())
 
     def bound(self, metadata: KernelMetadata | None) -> Bound:
         if self._is_by_parameter():
@@ -487,7 +487,7 @@ class _Binding:
         return BindingError(self.launch.place, f"launch of {self.function.name}: {text}")
 
 
-def _storage_starts(arguments: Any) -> dict[int, int]:
+def storage_starts(arguments: Any) -> dict[int, int]:
     """A made-up address for each storage."""
     tensors: dict[int, list[Tensor]] = {}
     for argument in arguments:

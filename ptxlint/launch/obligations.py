@@ -69,11 +69,12 @@ class Wraps:
         for index in sorted(near - far):
             for wrap in pending.get(index, ()):
                 known = self._guards.of_instr(self._instrs[index])
-                if known is not None and not self._fits(wrap, known | guard):
+                if known is not None and not self.fits(wrap, known | guard):
                     found.append(wrap)
         return sorted(found, key=lambda wrap: wrap.instr)
 
-    def _fits(self, wrap: Wrap, guard: Conjunction) -> bool:
+    def fits(self, wrap: Wrap, guard: Conjunction) -> bool:
+        """True if a number certainly fits its word where a guard holds."""
         poly = wrap.polynomial
         low, high = word(wrap)
         box = self._box(guard, (poly,))
@@ -98,7 +99,7 @@ class Wraps:
             if known is None:
                 continue
             for wrap in sorted(wraps, key=repr):
-                if not self._is_stale(wrap) and not self._fits(wrap, known):
+                if not self._is_stale(wrap) and not self.fits(wrap, known):
                     found.setdefault(index, []).append(wrap)
         return found
 

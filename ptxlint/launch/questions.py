@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from ptxlint.launch.analysis import LaunchOutcomes, Outcome
     from ptxlint.launches import Tensor
+    from ptxlint.obligations import Generalisation
 
 OVERFLOW = "overflow"
 ABOVE = "above"
@@ -38,6 +39,25 @@ def answers(found: LaunchOutcomes, kind: str) -> Iterator[Answer]:
                 first = next((o for o in members if o.witness is not None), members[0])
                 never = sum(bool(o.judged.never) for o in members)
                 yield Answer(status, first, len(members), never)
+
+
+def carried(found: LaunchOutcomes, kind: str) -> Iterator[Generalisation]:
+    """For which other launches what is proved is proved, too; nothing where some access is wrong,
+    since which one it is changes with the sizes."""
+    if not any(_status(outcome, kind) == "refuted" or outcome.shown for outcome in found.outcomes):
+        proved = (o for o in found.outcomes if _status(o, kind) == "proved")
+        yield from found.reach.proved(kind, {o.judged.access.instr.index for o in proved})
+
+
+def right_below(found: LaunchOutcomes, answer: Answer, kind: str) -> Generalisation | None:
+    """For which smaller launches neither what is refuted nor what is like it goes wrong."""
+    wrong = answer.first.judged.access
+    alike = {
+        access.instr.index
+        for access in (outcome.judged.access for outcome in found.outcomes)
+        if kind == OVERFLOW or (access.base, access.kind) == (wrong.base, wrong.kind)
+    }
+    return found.reach.refuted(kind, alike)
 
 
 def settled(found: LaunchOutcomes, instrs: Collection[int]) -> str:
@@ -175,6 +195,6 @@ def thread_of(outcome: Outcome) -> str:
 
 
 __all__ = [
-    "ABOVE", "BELOW", "MISALIGNED", "OVERFLOW", "Answer", "answers", "element_at", "element_of",
-    "place", "thread_of", "touched",
+    "ABOVE", "BELOW", "MISALIGNED", "OVERFLOW", "Answer", "answers", "carried", "element_at",
+    "element_of", "place", "right_below", "settled", "thread_of", "touched",
 ]  # fmt: skip

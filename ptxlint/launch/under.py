@@ -73,8 +73,10 @@ class UnderLaunch:
 
     def __init__(self, facts: Facts, bound: Bound) -> None:
         self.bound = bound
+        self.origin = facts
+        """The kernel without a launch."""
         self.promises = Promises(facts, bound)
-        setting = _setting(bound, self.promises)
+        setting = self._setting()
         self.facts = facts.instead(SymbolicAnalysis, lambda own: LaunchedSymbolic(own, setting))
         self.ssa: Ssa = facts.get(SsaAnalysis)
         self.loops: LoopForest = facts.get(LoopsAnalysis)
@@ -82,23 +84,39 @@ class UnderLaunch:
         assert isinstance(symbolic, LaunchedSymbolic)
         self.symbolic: LaunchedSymbolic = symbolic
         self.guards: Guards = self.facts.get(GuardsAnalysis)
-        self._rounds = Rounds(self.ssa, self.loops, self.guards, self._enters)
-        self._threads = self.symbolic.threads()
-        steps = _START + _PER_INSTRUCTION * len(facts.function.instrs)
-        self._budget = Budget(max(1, int(steps * facts.effort)))
+        self._budget = self._steps(facts)
         self._deciding: dict[int, list[int]] = {}
+        self._is_started = min(bound.grid) > 0
+        accesses = self.accesses = self.facts.get(AccessAnalysis)
+        self._dead = {a.instr.index for a in facts.get(AccessAnalysis).in_global if a.guard is None}
+        located = {access.instr.index for access in accesses.in_global}
+        self.unlocated: list[Instr] = [i for i in accesses.unknown if i.index not in located]
+        """Accesses whose address is not understood at all."""
+        self.know(self.symbolic.threads())
+        self.judged: list[Judged] = [self._judge(access) for access in accesses.in_global]
+
+    def _steps(self, facts: Facts) -> Budget:
+        """What the proofs may cost."""
+        steps = _START + _PER_INSTRUCTION * len(facts.function.instrs)
+        return Budget(max(1, int(steps * facts.effort)))
+
+    def _setting(self) -> Setting:
+        """What the launch fixes, in the terms of the evaluation."""
+        bound = self.bound
+        addresses = {name: region.address for name, region in bound.regions.items()}
+        return Setting(bound.value, addresses, bound.grid, bound.block, self.promises.of)
+
+    def know(self, everywhere: list[Polynomial]) -> None:
+        """Start over with what is not negative in every thread."""
+        self._everywhere = everywhere
+        self._rounds = Rounds(self.ssa, self.loops, self.guards, self._enters)
         self._boxes: dict[tuple[Conjunction, tuple[int, ...]], Box] = {}
         self._arms: dict[tuple[int, bool], list[Polynomial] | None] = {}
         self._most: dict[tuple[Polynomial, Conjunction], int] = {}
         self._failed: dict[tuple[Polynomial, Conjunction], int] = {}
-        self._is_started = min(bound.grid) > 0
-        accesses = self.accesses = self.facts.get(AccessAnalysis)
-        self._wraps = Wraps(self.ssa, self.loops, symbolic, self.guards, self.box, self._branches)
-        dead = {a.instr.index for a in facts.get(AccessAnalysis).in_global if a.guard is None}
-        located = {access.instr.index for access in accesses.in_global}
-        self.unlocated: list[Instr] = [i for i in accesses.unknown if i.index not in located]
-        """Accesses whose address is not understood at all."""
-        self.judged: list[Judged] = [self._judge(a, dead) for a in accesses.in_global]
+        self._wraps = Wraps(
+            self.ssa, self.loops, self.symbolic, self.guards, self.box, self._branches
+        )
 
     def release(self) -> None:
         """Drop what was found anew for this launch."""
@@ -123,10 +141,15 @@ class UnderLaunch:
                 if loop is not None:
                     lasting = (c.polynomial for c in self._rounds.lasting(loop))
                     facts += [poly for poly in lasting if poly is not None]
-            facts += self._threads
+            facts += self._everywhere
             facts += [plain for fact in facts if (plain := nested_quotients(fact)) != fact]
+            facts += self._products(facts)
             found = self._boxes[key] = Box(self.symbolic.table, facts, self._where, self._budget)
         return found
+
+    def _products(self, facts: list[Polynomial]) -> list[Polynomial]:
+        """What else is not negative because some facts are not."""
+        return []
 
     def _enters(self, loop: Loop, poly: Polynomial) -> bool:
         """True if a number is not negative wherever a loop is entered."""
@@ -165,11 +188,15 @@ class UnderLaunch:
         return holds
 
     # Accesses ---------------------------------------------------------------------------------
-    def _judge(self, access: Access, dead: set[int]) -> Judged:
+    def _end(self, region: Region, parameter: str) -> Polynomial:
+        """The first byte behind the storage that a parameter points into, from where it points."""
+        return self.symbolic.table.constant(region.high)
+
+    def _judge(self, access: Access) -> Judged:
         region = self.bound.regions.get(access.base)
-        if access.instr.index in dead:
+        if access.instr.index in self._dead:
             return Judged(access, region, never="compiled")
-        conditions = self._conditions(access.instr)
+        conditions = self.conditions(access.instr)
         if access.guard is None or not self._is_started:
             wraps = tuple(self._wraps.open_for((), conditions, ALWAYS))
             reason = self._about_wrap(wraps[0]) if wraps else ""
@@ -189,7 +216,7 @@ class UnderLaunch:
         if not access.base:
             address = address - region.address
         below = self.is_at_most(-address, guard, -region.low)
-        above = self.is_at_most(address, guard, region.high - access.width)
+        above = self.is_at_most(address - self._end(region, access.base), guard, -access.width)
         aligned = self._is_aligned(access, address, region)
         reason = ""
         if wraps:
@@ -240,7 +267,7 @@ class UnderLaunch:
             if isinstance(operand, Address) and isinstance(operand.base, Register)
         ]
 
-    def _conditions(self, instr: Instr) -> list[int]:
+    def conditions(self, instr: Instr) -> list[int]:
         """The values that decide whether an instruction takes effect: its predicate, the source
         size of a copy, the branches on every way to it and the ends of its loops."""
         ssa, cfg = self.ssa, self.ssa.cfg
@@ -341,12 +368,6 @@ def _around(loops: LoopForest, block: int) -> list[Any]:
         out.append(loop)
         loop = loop.parent
     return out
-
-
-def _setting(bound: Bound, promises: Promises) -> Setting:
-    """What the launch fixes, in the terms of the evaluation."""
-    addresses = {name: region.address for name, region in bound.regions.items()}
-    return Setting(bound.value, addresses, bound.grid, bound.block, promises.of)
 
 
 __all__ = ["Judged", "UnderLaunch"]

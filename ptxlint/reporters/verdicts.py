@@ -115,8 +115,11 @@ def all_lines(obligations: Iterable[Obligation], paint: Paint) -> list[str]:
         lines.append(
             paint("bold", plain(f"{kernel}{where}")) + f": {tally(judged(items)) or 'nothing'}"
         )
+        known: tuple[str, ...] = ()
         for item in sorted(items, key=lambda o: (o.family == SEMANTICS, _ORDER[o.status])):
             lines += _verdict(item, paint)
+            carried, known = _carried(item, known)
+            lines += carried
     return lines
 
 
@@ -136,6 +139,15 @@ def _verdict(item: Obligation, paint: Paint) -> list[str]:
     if item.status != "proved":
         lines += _evidence(item)
     return lines
+
+
+def _carried(item: Obligation, known: tuple[str, ...]) -> tuple[list[str], tuple[str, ...]]:
+    """For which other launches a verdict is shown, unless that was said of the one before."""
+    texts = tuple(part.text for part in item.generalises)
+    if not texts or texts == known:
+        return [f"    {plain('likewise for these sizes')}"] if texts else [], known
+    right = "right " if item.status == "refuted" else ""
+    return [f"    {plain(right + text)}" for text in texts], texts
 
 
 def _evidence(item: Obligation) -> list[str]:

@@ -1,0 +1,1 @@
+"""How far what is proved of one launch carries: to which other sizes, and where it ends."""
