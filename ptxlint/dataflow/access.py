@@ -271,6 +271,10 @@ class Accesses:
                     return Confined(limit.compared, limit.extent, "selects")
         return None
 
+    def base_of(self, address: Polynomial) -> str:
+        """The pointer parameter that a global address is counted from; empty if it has none."""
+        return self._parted(address, "global")[0]
+
     def _located(
         self, instr: Instr, address: Operand, space: str
     ) -> tuple[str, Polynomial, int] | None:

@@ -49,6 +49,9 @@ def run_launch(
         return False
     if not threads or count * threads > _MOST_LANES:
         return False
+    if any(bound.regions[base].storage in (*read, *written) for base in writers.mapped):
+        # What a tensor map copies is not followed.
+        return False
     ssa = facts.get(SsaAnalysis)
     accesses: Accesses = facts.get(AccessAnalysis)
     memory = MemorySteps(ssa, facts.module, accesses, bound, {**read, **written})

@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 
 from ptxlint.dataflow.access import Access, AccessAnalysis, Accesses
 from ptxlint.dataflow.hidden_writes import hidden_writes
+from ptxlint.dataflow.tensor_maps import led_to, uses_map
 from ptxlint.facts import Facts
 from ptxlint.ir.instruction import Instr
 
@@ -13,16 +14,17 @@ _PLAIN: Final = frozenset({"st", "atom", "red"})
 
 
 class Writers(NamedTuple):
-    """All that writes to global memory: accesses through a pointer parameter, and `loose`
-    instructions of which it is not known through which."""
+    """All that writes to global memory: accesses through a pointer parameter, `loose` instructions
+    of which it is not known through which, and tensor maps that lead to parameters (`mapped`)."""
 
     located: tuple[Access, ...]
     loose: tuple[Instr, ...]
+    mapped: frozenset[str] = frozenset()
 
     @property
     def bases(self) -> frozenset[str]:
-        """The pointer parameters that are certainly written through."""
-        return frozenset(access.base for access in self.located)
+        """The pointer parameters that may be written through, but for what is loose."""
+        return self.mapped.union(access.base for access in self.located)
 
 
 def writers_of(facts: Facts) -> Writers | None:
@@ -30,7 +32,12 @@ def writers_of(facts: Facts) -> Writers | None:
     accesses: Accesses = facts.get(AccessAnalysis)
     if accesses.symbolic.exhausted:
         return None
-    loose = list(hidden_writes(facts.function, accesses))
+    hidden = list(hidden_writes(facts.function, accesses))
+    through_maps = [instr for instr in hidden if uses_map(instr)]
+    mapped = led_to(facts.function, accesses, through_maps) if through_maps else frozenset()
+    if mapped is None:
+        return None
+    loose = [instr for instr in hidden if not uses_map(instr)]
     if any(i.opcode not in _PLAIN or i.shape.space != "global" for i in loose):
         return None
     declared = {parameter.name for parameter in facts.function.params}
@@ -42,7 +49,7 @@ def writers_of(facts: Facts) -> Writers | None:
     )
     if any(access.base not in declared for access in located):
         return None
-    return Writers(located, tuple(loose))
+    return Writers(located, tuple(loose), mapped)
 
 
 __all__ = ["Writers", "writers_of"]
