@@ -51,6 +51,14 @@ class Lanes:
         out.cta, out.thread = np.repeat(self.cta, count), np.repeat(self.thread, count)
         return out
 
+    def only(self, which: Flags | Addresses) -> Lanes:
+        """Some of these: those that flags hold for, or by their numbers among these."""
+        out = Lanes.__new__(Lanes)
+        out._batch, out.flags, out.is_all = self._batch, self.flags, False
+        out.index, out.cta = self.index[which], self.cta[which]
+        out.thread = self.thread[which]
+        return out
+
     def pick(self, values: Array) -> Array:
         """Values of all lanes, for those that take part."""
         full = np.broadcast_to(values, self._batch.shape)

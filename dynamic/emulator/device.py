@@ -22,7 +22,8 @@ class Fault(NamedTuple):
     """Something that a thread did wrong.
 
     `kind` is one of `outside` (memory of nobody), `misaligned`, `read_only`, `blank` (read before
-    it was written), `mbarrier` (against its rules), `race`, `deadlock`, `divergence`, `trap`,
+    it was written), `mbarrier` (against its rules), `tensor_map` (one
+    that the hardware does not take), `race`, `deadlock`, `divergence`, `trap`,
     `hang`; `values` are numbers that tell more, by name.
     """
 

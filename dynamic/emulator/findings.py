@@ -54,6 +54,11 @@ KINDS: Final[dict[str, Kind]] = {
         "EMU910", "emulated-mbarrier", "sync",
         "initialise it before its use, and let as many threads and bytes arrive as it expects",
     ),
+    "tensor_map": Kind(
+        "EMU911", "emulated-tensor-map", "bounds",
+        "give the tensor map what the hardware takes: strides and rows of tiles in multiples of "
+        "16 bytes, tiles of at most 256 elements a dimension",
+    ),
     "hang": Kind("EMU909", "emulated-hang", "sync", "look at what the loop waits for"),
 }  # fmt: skip
 """By the kinds of `ptxlint.dynamic.emulator.device.Fault`."""

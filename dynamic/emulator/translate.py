@@ -196,7 +196,8 @@ def _step(frame: Frame, instr: Instr) -> Step:
         return guarded(frame, instr, effect)
     found = lanewise(instr)
     if found is None:
-        raise UnsupportedError(instr)
+        later = "compile for sm_90" if instr.opcode == "tcgen05" else ""
+        raise UnsupportedError(instr, later)
     return guarded(frame, instr, _computation(frame, instr, found))
 
 

@@ -12,12 +12,14 @@ from ptxlint.dynamic.emulator.batch import Batch, Mask, Step
 from ptxlint.dynamic.emulator.effects import (
     atomics,
     barriers,
+    bulk,
     clusters,
     copies,
     exchange,
     matrix,
     mbarriers,
     memory,
+    tensor_maps,
     warpgroup,
 )
 from ptxlint.dynamic.emulator.effects.clusters import check_cluster
@@ -30,17 +32,19 @@ Waiting = Callable[[int, int], End]
 
 _STEPS: dict[str, Callable[[Frame, Instr], Step | None]] = {
     **memory.ROWS, **atomics.ROWS, **copies.ROWS, **clusters.STEPS, **exchange.STEPS,
-    **mbarriers.STEPS,
+    **mbarriers.STEPS, **tensor_maps.STEPS,
 }  # fmt: skip
 _WAITING: dict[str, Callable[[Frame, Instr], Waiting | None]] = {
     **barriers.WAITING, **exchange.WAITING, **matrix.WAITING, **mbarriers.WAITING,
-    **warpgroup.WAITING,
+    **tensor_maps.WAITING, **warpgroup.WAITING,
 }  # fmt: skip
 
 
 def step(frame: Frame, instr: Instr) -> Step | None:
     """What an instruction does; None if it is none of these. Raises `UnsupportedError`."""
     make = _STEPS.get(instr.opcode)
+    if instr.opcode in ("st", "red") and instr.shape.has("async"):
+        make = bulk.store
     return None if make is None else make(frame, instr)
 
 

@@ -45,7 +45,8 @@ _UNORDERED: Final = {
 """Of integers, those whose outcome is the same in any order."""
 
 
-def _change(instr: Instr, kind: str) -> Change:
+def change_of(instr: Instr, kind: str) -> Change:
+    """What an instruction makes of memory, for elements of a type. Raises `UnsupportedError`."""
     name = next((m for m in instr.shape.modifiers if m in _CHANGES), "")
     if not name:
         raise UnsupportedError(instr)
@@ -58,8 +59,6 @@ def _change(instr: Instr, kind: str) -> Change:
 
 def _atomic(frame: Frame, instr: Instr) -> Step:
     shape = instr.shape
-    if shape.has("async"):
-        raise UnsupportedError(instr, "asynchronous reductions")
     operands = list(instr.operands)
     target = operands.pop(0) if instr.opcode == "atom" else None
     place, *sources = operands
@@ -70,7 +69,7 @@ def _atomic(frame: Frame, instr: Instr) -> Step:
         raise UnsupportedError(instr, "128-bit registers")
     seen = "u" + kind[1:] if kind[0] == "b" and kind[1:].isdigit() else kind
     columns = len(elements(sources[0]))
-    change, size = _change(instr, seen), bits(kind) // 8
+    change, size = change_of(instr, seen), bits(kind) // 8
     where, space = address(frame, instr, place), space_of(frame, instr, place)
     reads = [[reader(frame, instr, part, seen) for part in elements(o)] for o in sources]
     parts = () if target is None else elements(target)
@@ -106,7 +105,7 @@ def _apply(
     before = np.zeros(len(where), dtype=kind)
     size = kind.itemsize
     for found, inside, there in spaces(space, where):
-        part = lanes if inside.all() else Lanes(batch, lanes.flagged(inside))
+        part = lanes if inside.all() else lanes.only(inside)
         memory, place, allowed = MEMORIES[found].resolve(
             batch, instr, part, there, size, True, True
         )
@@ -119,11 +118,11 @@ def _apply(
             count = len(memory) // size * size
             _UNORDERED[name].at(memory[:count].view(kind), place // size, given[0])
         else:
-            before[chosen] = _in_turn(memory, place, given, change, kind)
+            before[chosen] = in_turn(memory, place, given, change, kind)
     return before
 
 
-def _in_turn(
+def in_turn(
     memory: Array, place: Array, values: list[Array], change: Change, kind: np.dtype[Any]
 ) -> Array:
     """One change after the other where lanes meet; those apart from each other at once."""
@@ -146,4 +145,4 @@ ROWS: Final[dict[str, Callable[[Frame, Instr], Step | None]]] = {"atom": _atomic
 """By opcode."""
 
 
-__all__ = ["ROWS"]
+__all__ = ["ROWS", "Change", "change_of", "in_turn"]

@@ -12,6 +12,7 @@ import numpy as np
 
 from ptxlint.dynamic.emulator.access import Lanes, gather, scatter
 from ptxlint.dynamic.emulator.batch import Batch, Mask, Step
+from ptxlint.dynamic.emulator.effects.bulk import bulk
 from ptxlint.dynamic.emulator.effects.mbarriers import arrive_of_copies
 from ptxlint.dynamic.emulator.effects.memory import MEMORIES
 from ptxlint.dynamic.emulator.formats import Array
@@ -23,8 +24,8 @@ from ptxlint.ir.instruction import Instr
 
 def _cp(frame: Frame, instr: Instr) -> Step | None:
     shape = instr.shape
-    if shape.has("bulk") or shape.has("reduce"):
-        raise UnsupportedError(instr, "bulk copies")
+    if shape.has("bulk"):
+        return bulk(frame, instr)
     if shape.has("commit_group") or shape.has("wait_group") or shape.has("wait_all"):
         return lambda batch, mask: None
     if shape.has("mbarrier"):
@@ -67,7 +68,7 @@ def _fetch(
     out = np.zeros(len(lanes.index), dtype=kind)
     whole = np.ones(len(place), dtype=bool) if amount is None else amount == count
     if whole.any():
-        part = lanes if whole.all() else Lanes(batch, lanes.flagged(whole))
+        part = lanes if whole.all() else lanes.only(whole)
         memory, at, allowed = MEMORIES["global"].resolve(
             batch, instr, part, place[whole], count, False, True
         )
@@ -82,7 +83,7 @@ def _fetch(
     for offset in range(count):
         some = ~whole & (amount > offset)
         if some.any():
-            part = Lanes(batch, lanes.flagged(some))
+            part = lanes.only(some)
             memory, at, allowed = MEMORIES["global"].resolve(
                 batch, instr, part, place[some] + offset, 1, False, True
             )

@@ -69,7 +69,7 @@ def _load(frame: Frame, instr: Instr) -> Step:
             _put_all(batch, writes, _parameter(batch, int(place.item()), size, part_type), kind)
             return
         lanes = Lanes(batch, mask)
-        words = _read(batch, instr, lanes, space, lanes.pick(place), size)
+        words = read(batch, instr, lanes, space, lanes.pick(place), size)
         pieces = words.view(RAW[8 * width]).reshape(len(lanes.index), -1)
         for at, number, register in writes:
             values = fitted(np.ascontiguousarray(pieces[:, at]).view(part_type), kind, register)
@@ -90,10 +90,10 @@ def _put_all(batch: Batch, writes: list[tuple[int, int, int]], pieces: Array, ki
         batch.registers[number] = fitted(pieces[at : at + 1].reshape(1, 1), kind, register)
 
 
-def _read(
+def read(
     batch: Batch, instr: Instr, lanes: Lanes, space: str, where: Addresses, size: int
 ) -> Array:
-    """The bytes at addresses, one element a lane."""
+    """The bytes at addresses, one element a lane; "" is the generic space."""
     if space:
         memory, place, allowed = MEMORIES[space].resolve(
             batch, instr, lanes, where, size, False, True
@@ -105,8 +105,8 @@ def _read(
     kind = np.dtype(np.complex128) if size == 16 else RAW[8 * size]
     out = np.zeros(len(where), dtype=kind)
     for found, inside, there in spaces("", where):
-        part = Lanes(batch, lanes.flagged(inside))
-        out[inside] = _read(batch, instr, part, found, there, size)
+        part = lanes.only(inside)
+        out[inside] = read(batch, instr, part, found, there, size)
     return out
 
 
@@ -115,7 +115,7 @@ def write(
 ) -> None:
     """Put elements at addresses, one a lane."""
     for found, inside, there in spaces(space, where):
-        part = lanes if inside.all() else Lanes(batch, lanes.flagged(inside))
+        part = lanes if inside.all() else lanes.only(inside)
         memory, place, allowed = MEMORIES[found].resolve(
             batch, instr, part, there, size, True, False, values[inside]
         )
@@ -127,8 +127,6 @@ def write(
 
 def _store(frame: Frame, instr: Instr) -> Step:
     shape = instr.shape
-    if shape.has("async") or shape.has("bulk"):
-        raise UnsupportedError(instr, "asynchronous stores")
     target, source = instr.operands[:2]
     kind = shape.type
     if kind == "b128":
@@ -178,4 +176,4 @@ ROWS: Final[dict[str, Callable[[Frame, Instr], Step | None]]] = {
 """By opcode."""
 
 
-__all__ = ["MEMORIES", "ROWS", "elements", "space_of", "spaces", "write"]
+__all__ = ["MEMORIES", "ROWS", "elements", "read", "space_of", "spaces", "write"]

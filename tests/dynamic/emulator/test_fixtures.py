@@ -24,7 +24,7 @@ from references.kit import Expected  # noqa: E402
 ARCHS = ("sm_80", "sm_90")
 QUICK = 2
 """So many launches of each build run always."""
-UNSUPPORTED = {("sm_90", "matmul_tma"), ("sm_90", "matmul_tma_persistent")}
+UNSUPPORTED: set[tuple[str, str]] = set()
 """Builds with instructions that the emulator lacks; a test fails once one of them runs."""
 
 Array = NDArray[Any]

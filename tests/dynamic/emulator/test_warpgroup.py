@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ptxlint.dynamic.emulator.run import run
+from ptxlint.dynamic.emulator.run import Emulator, run
+from ptxlint.dynamic.emulator.semantics import UnsupportedError
 from ptxlint.frontends.ptx import parse
 
 Text = Callable[..., str]
@@ -305,3 +307,11 @@ def test_a_tile_beyond_shared_memory(kernel: Text) -> None:
         kernel, "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 $d, $a, $b, 1, 1, 1, 0, 0;",
         beyond, laid_out(bits[:8], 32, True), 4, np.zeros((4, 128), np.uint32), faults=1,
     )  # fmt: skip
+
+
+def test_tensor_memory_is_refused_by_name() -> None:
+    path = Path(__file__).resolve().parents[3] / "fixtures/ptx/sm_100/flash_fwd.ptx"
+    module = parse(path.read_text(encoding="utf-8"), path.name)
+    with pytest.raises(UnsupportedError, match="compile for sm_90") as caught:
+        Emulator(module, module.kernels()[0])
+    assert caught.value.instr.opcode == "tcgen05"
