@@ -2,9 +2,10 @@
 
     python benchmarks/soundness/gpu_case.py BUNDLE checked|jit|logged NUMBER…
 
-`checked` runs the kernel as it is, for a memory checker to watch; `jit` lets the driver assemble it,
-`logged` one that records its addresses. Prints a line of JSON for each case: `refused` or `fault` with CUDA's name of the error,
-or `ran`, and with `logged` where each access went in bytes from its tensor's first element.
+`checked` runs the kernel as it is, for a memory checker to watch; with `jit` the driver assembles
+it; `logged` runs one that records its addresses. Prints a line of JSON for each case: `refused` or
+`fault` with CUDA's name of the error, or `ran`, and with `logged` where each access went in bytes
+from its tensor's first element.
 """
 
 from __future__ import annotations

@@ -207,8 +207,9 @@ def main() -> None:
 
 
 def write(path: Path, about: dict[str, Any], records: list[dict[str, Any]]) -> None:
-    """The results, a line for each case."""
-    lines = ",\n".join(json.dumps(record) for record in records)
+    """The results, a line for each case, without what is empty."""
+    told = [{k: v for k, v in record.items() if v not in ("", [])} for record in records]
+    lines = ",\n".join(json.dumps(record) for record in told)
     text = f'{{"about": {json.dumps(about)},\n"cases": [\n{lines}\n]}}\n'
     path.write_text(text, encoding="utf-8")
 

@@ -1,10 +1,13 @@
 """The page of the results: `python benchmarks/soundness/table.py`.
 
-Reads results.json, which run.py wrote on a machine with a GPU, and writes docs/soundness.md.
+Reads results.json, which run.py wrote on a machine with a GPU, and libraries.json, and writes
+docs/soundness.md. With `--library NAME RESULTS` it first takes the results of a library's bundle
+into libraries.json, as counts; run.py was called with `--seeds "as it is"` for these.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
 from collections import Counter, defaultdict
@@ -15,6 +18,7 @@ from compare import BAD
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = Path(__file__).resolve().parent / "results.json"
+LIBRARIES = RESULTS.parent / "libraries.json"
 PAGE = ROOT / "docs" / "soundness.md"
 WORDS = ("refuted", "open", "clean")
 INTRO = """\
@@ -25,9 +29,9 @@ launched with tensors that end exactly where the kernel stops; then each launch 
 place: a tensor ends earlier or begins later, the grid has one program more, a size or a stride is
 larger. Whether a change does harm is not written down anywhere: ptxlint and the GPU are asked.
 
-On the GPU each storage has an allocation of exactly its size, and each case runs twice. As it is,
-under `compute-sanitizer --tool memcheck`, with 1 MiB kept free behind each allocation; and with a
-record of the least and the greatest address in front of each access to global memory. The addresses
+On the GPU each storage has an allocation of exactly its size. Each case runs with a record of the
+least and the greatest address in front of each access to global memory, and some run as they are
+under `compute-sanitizer --tool memcheck`, with 1 MiB kept free behind each allocation. Addresses
 decide, since no memory checker sees what lands in another allocation: a case is *wrong* if an
 access went outside of its tensor's storage or was misaligned, if the kernel ended in a fault, or if
 the device refused the launch.
@@ -74,8 +78,8 @@ def accesses(cases: list[dict[str, Any]]) -> list[str]:
     counts: Counter[tuple[str, str]] = Counter()
     for case in cases:
         for pair, count in case["accesses"].items():
-            word, went = pair.split(", ")
-            counts[word, went] += count
+            word, place = pair.split(", ")
+            counts[word, place] += count
     went = ("inside", "outside", "misaligned", "not run", "unknown")
     lines = [
         "| ptxlint | " + " | ".join(went) + " |",
@@ -102,24 +106,80 @@ WORDS_OF_ACCESSES = {
 
 def checker(cases: list[dict[str, Any]]) -> list[str]:
     """The memory checker beside the addresses."""
-    counts = Counter((c["gpu"] in BAD, c["checker"]) for c in cases if c["checker"])
+    counts = Counter((c["gpu"] in BAD, c.get("checker")) for c in cases if c.get("checker"))
     seen, unseen = counts[True, "fault"] + counts[True, "refused"], counts[True, "clean"]
     false = counts[False, "fault"] + counts[False, "refused"]
     failed = sum(count for (_, word), count in counts.items() if word == "failed")
+    kernels = {c["kernel"] for c in cases if c.get("checker") in ("fault", "refused")}
     lines = [
-        f"The memory checker was asked in {sum(counts.values()):,} cases. It stops at {seen:,} of "
-        f"{seen + unseen:,} that are wrong by their addresses and at {false} of "
-        f"{false + counts[False, 'clean']:,} that are right"
-        + (f"; {failed} did not end." if failed else ".")
+        f"It was asked in {sum(counts.values()):,} cases and stops at {seen:,} of",
+        f"{seen + unseen:,} that are wrong by their addresses ({len(kernels)} kernels), and at",
+        f"{false} of {false + counts[False, 'clean']:,} that are right"
+        + (f"; {failed} did not end." if failed else "."),
     ]
-    names = sorted(c["case"] for c in cases if c["gpu"] in BAD and c["checker"] == "clean")
+    names = sorted(c["case"] for c in cases if c["gpu"] in BAD and c.get("checker") == "clean")
     if names:
         lines += ["What it does not see:", "", *(f"- `{name}`" for name in names)]
     return lines
 
 
-def main() -> None:
-    """Write the page."""
+def summary(name: str, results: Path) -> dict[str, Any]:
+    """What is kept of a library's results."""
+    data = json.loads(results.read_text(encoding="utf-8"))
+    cases = data["cases"]
+    total: Counter[str] = Counter()
+    for case in cases:
+        total.update(case["accesses"])
+    told = Counter(t for c in cases if c["gpu"] == "failed" for t in c.get("told", ()))
+    return {
+        "name": name,
+        "about": data["about"],
+        "kernels": len({c["case"].split()[0] for c in cases}),
+        "launches": len(cases),
+        "words": Counter(f"{c['said']}, {c['gpu']}" for c in cases),
+        "accesses": dict(sorted(total.items())),
+        "told": {re.sub(r"^\S+_param_\d+ ", "", text): count for text, count in told.items()},
+        "disagreements": [f"{c['case']}: {d}" for c in cases for d in c.get("disagreements", ())],
+    }
+
+
+def libraries(summaries: list[dict[str, Any]]) -> list[str]:
+    """A line for each library."""
+    lines = [
+        "| library | builds | launches | not judged | proved: inside | outside | refuted: outside "
+        "| inside | open |",
+        "|---|" + "---:|" * 8,
+    ]
+    for one in summaries:
+        counts: Counter[tuple[str, str]] = Counter()
+        for pair, count in one["accesses"].items():
+            word, went = pair.split(", ")
+            word = "refuted" if word.startswith(("refuted", "shown")) else word
+            counts[word, "outside" if went == "misaligned" else went] += count
+        failed = sum(v for k, v in one["words"].items() if k.endswith(("failed", "fault")))
+        took_place = [counts["open", w] for w in ("inside", "outside")]
+        cells = (one["kernels"], one["launches"], failed, counts["proved", "inside"],
+                 counts["proved", "outside"] + counts["never", "inside"]
+                 + counts["never", "outside"], counts["refuted", "outside"],
+                 counts["refuted", "inside"], sum(took_place))  # fmt: skip
+        lines.append(f"| {one['name']} | " + " | ".join(f"{cell:,}" for cell in cells) + " |")
+    return lines
+
+
+LIBRARY_TEXT = """\
+## Kernels of libraries
+
+Unmodified kernels under the launches that were captured from them, as they are, with records of
+addresses: each access counts once for a launch, if it took place. Memory that no host tells of is
+zeros there, so that what depends on loaded numbers may go elsewhere than in real runs; such
+accesses are open. *Not judged* are launches with tensor maps, which the runner does not make, with
+illegal addresses made of such numbers, and with instructions that the driver's own assembler,
+older than the compiler, gets wrong: these run as the compiler assembled them.
+"""
+
+
+def page() -> str:
+    """The page."""
     data = json.loads(RESULTS.read_text(encoding="utf-8"))
     cases, about = data["cases"], data["about"]
     wrong = {c["kernel"] for c in cases if c["gpu"] in BAD}
@@ -130,34 +190,54 @@ def main() -> None:
         device=about["device"],
         **about["bundle"],
     )
-    disagreements = [f"- `{c['case']}`: {d}" for c in cases for d in c["disagreements"]]
-    text = "\n".join(
-        [
-            intro,
-            "## By what was changed",
-            "",
-            *pairs(cases, "change", lambda case: plain(case["seed"])),
-            "",
-            "## Each access by itself",
-            "",
-            "Where a fault took the record along, it is not known where accesses went.",
-            "",
-            *accesses(cases),
-            "",
-            "## The memory checker",
-            "",
-            *checker(cases),
-            "",
-            "## Disagreements",
-            "",
-            *(disagreements or ["None."]),
-            "",
-            "## By kernel",
-            "",
-            *pairs(cases, "kernel", lambda case: f"`{case['kernel']}`"),
-        ]
-    )
-    PAGE.write_text(text + "\n", encoding="utf-8")
+    summaries = json.loads(LIBRARIES.read_text(encoding="utf-8"))
+    disagreements = [f"- `{c['case']}`: {d}" for c in cases for d in c.get("disagreements", ())]
+    disagreements += [f"- {s['name']}: `{d}`" for s in summaries for d in s["disagreements"]]
+    lines = [
+        intro,
+        "## By what was changed",
+        "",
+        *pairs(cases, "change", lambda case: plain(case["seed"])),
+        "",
+        "What is open depends on numbers that the kernel loads, or lies in a table of the module.",
+        "",
+        "## Each access by itself",
+        "",
+        "Where a fault took the record along, it is not known where accesses went.",
+        "",
+        *accesses(cases),
+        "",
+        "## The memory checker",
+        "",
+        *checker(cases),
+        "",
+        LIBRARY_TEXT,
+        *libraries(summaries),
+        "",
+        "## Disagreements",
+        "",
+        *(disagreements or ["None."]),
+        "",
+        "## By kernel",
+        "",
+        *pairs(cases, "kernel", lambda case: f"`{case['kernel']}`"),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Write the page, after the results of a library were taken in."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--library", nargs=2, metavar=("NAME", "RESULTS"))
+    given = options.parse_args()
+    if given.library:
+        name, path = given.library
+        known = json.loads(LIBRARIES.read_text("utf-8")) if LIBRARIES.exists() else []
+        others = [one for one in known if one["name"] != name]
+        every = sorted([*others, summary(name, Path(path))], key=lambda one: str(one["name"]))
+        text = ",\n".join(json.dumps(one) for one in every)
+        LIBRARIES.write_text(f"[\n{text}\n]\n", encoding="utf-8")
+    PAGE.write_text(page(), encoding="utf-8")
 
 
 if __name__ == "__main__":
