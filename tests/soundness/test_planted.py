@@ -12,6 +12,7 @@ from ptxlint.dataflow.extremes import Box
 from ptxlint.dataflow.guards import Guards
 from ptxlint.launch import under
 from ptxlint.launch.binding import Bound
+from ptxlint.launch.promises import Promises
 from ptxlint.launch.under import UnderLaunch
 
 SAMPLE = (
@@ -53,7 +54,7 @@ def one_byte_more(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _with(monkeypatch: pytest.MonkeyPatch, change: Callable[[Bound], Bound]) -> None:
     own = under._setting
-    monkeypatch.setattr(under, "_setting", lambda facts, bound: own(facts, change(bound)))
+    monkeypatch.setattr(under, "_setting", lambda bound, promises: own(change(bound), promises))
 
 
 def last_program_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,13 +110,13 @@ def negation_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def promised_less(monkeypatch: pytest.MonkeyPatch) -> None:
     """The greatest number of a tensor is forgotten."""
-    own = under._Promises.of
+    own = Promises.of
 
     def less(self: Any, instr: int) -> tuple[int, int] | None:
         found = own(self, instr)
         return None if found is None else (found[0], max(found[0], found[1] - 1))
 
-    monkeypatch.setattr(under._Promises, "of", less)
+    monkeypatch.setattr(Promises, "of", less)
 
 
 def products_halved(monkeypatch: pytest.MonkeyPatch) -> None:
