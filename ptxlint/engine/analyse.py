@@ -230,8 +230,9 @@ class FileCheck:
         name = facts.function.name
         for message in launches.bind(facts):
             self._unfit(message, places.of_function(facts.function), name)
-        covered = launches.covered.get(name, 0)
-        self.kernels[-1] = self.kernels[-1]._replace(launches=covered)
+        self.kernels[-1] = self.kernels[-1]._replace(
+            launches=launches.covered.get(name, 0), left_out=launches.left_out.get(name, ())
+        )
 
     def _unfit(self, message: str, place: Place, kernel: str) -> None:
         """A launch that cannot be used was asked for: nothing was said about it."""

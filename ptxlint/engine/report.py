@@ -14,7 +14,8 @@ from ptxlint.source import SourceText
 
 class Summary(NamedTuple):
     """Counts of one run. `suppressed` counts findings that comments held back; `skipped` files
-    that `--arch` left out; `launched` kernels that were checked under one of the `launches`;
+    that `--arch` left out; `launched` kernels that were checked under one of the `launches`, of
+    which others were `left_out`;
     `seconds` is wall time."""
 
     files: int
@@ -28,6 +29,7 @@ class Summary(NamedTuple):
     skipped: int = 0
     launches: int = 0
     launched: int = 0
+    left_out: int = 0
 
 
 class Report:

@@ -27,6 +27,8 @@ class KernelSummary(NamedTuple):
     metadata: dict[str, Any] = {}  # noqa: RUF012
     launches: int = 0
     """Launches that the kernel was checked under."""
+    left_out: tuple[tuple[str, int], ...] = ()
+    """Why launches of it were not used, and how many."""
     spent: tuple[str, ...] = ()
     """Analyses that ran out of their budget."""
 

@@ -148,6 +148,7 @@ def _report(
         len(results) - len(checked),
         sum(kernel.launches for kernel in kernels),
         sum(kernel.launches > 0 for kernel in kernels),
+        sum(count for kernel in kernels for _, count in kernel.left_out),
     )
     obligations = merge_obligations(o for result in checked for o in result.obligations)
     return Report(merged, obligations, kernels, summary, timings if statistics else None, texts)

@@ -142,5 +142,6 @@ def kernel_to_dict(kernel: KernelSummary) -> dict[str, Any]:
         "registers": dict(kernel.registers),
         "metadata": dict(kernel.metadata),
         "launches": kernel.launches,
+        "left_out": [{"reason": reason, "count": count} for reason, count in kernel.left_out],
         "spent": list(kernel.spent),
     }

@@ -33,6 +33,8 @@ class FileLaunches:
         self._launches = [*own, *here]
         self.covered: dict[str, int] = {}
         """How many launches each kernel was checked under."""
+        self.left_out: dict[str, tuple[tuple[str, int], ...]] = {}
+        """Why launches of a kernel could not be used, and how many."""
 
     def _is_here(self, launch: Launch) -> bool:
         return not launch.kernel or launch.kernel in self._names
@@ -77,6 +79,7 @@ class FileLaunches:
             facts.words.learn(bound[0].names)
         facts.know(BoundLaunches, tuple(bound))
         self.covered[function.name] = len(bound)
+        self.left_out[function.name] = tuple((why, len(each)) for why, each in faults.items())
         return [
             f"{first}; {counted(len(others), 'more launch', 'more launches')} alike"
             if others

@@ -10,7 +10,7 @@ with the reason; nothing here refutes, since that takes a thread that does it
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 from ptxlint.cfg.loops import Loop, LoopForest, LoopsAnalysis
 from ptxlint.dataflow.access import Access, AccessAnalysis
@@ -71,6 +71,9 @@ class Judged(NamedTuple):
 class UnderLaunch:
     """One kernel under one launch. `judged` has its global accesses, in program order."""
 
+    budget_name: ClassVar[str] = "launch-proofs"
+    """What the budget is called in `Facts.budgets` when it is spent."""
+
     def __init__(self, facts: Facts, bound: Bound) -> None:
         self.bound = bound
         self.origin = facts
@@ -94,6 +97,8 @@ class UnderLaunch:
         """Accesses whose address is not understood at all."""
         self.know(self.symbolic.threads())
         self.judged: list[Judged] = [self._judge(access) for access in accesses.in_global]
+        if self._budget.spent:
+            facts.budgets[self.budget_name] = self._budget
 
     def _steps(self, facts: Facts) -> Budget:
         """What the proofs may cost."""

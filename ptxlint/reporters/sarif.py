@@ -53,6 +53,13 @@ def sarif_log(report: Report) -> dict[str, Any]:
         "invocations": [{"executionSuccessful": report.exit_code != 2}],
         "results": [_result(finding, index, sources) for finding in report.findings],
     }
+    s = report.summary
+    if s.launches or s.left_out:
+        run["properties"] = {
+            "launches": s.launches,
+            "launchedKernels": s.launched,
+            "launchesLeftOut": s.left_out,
+        }
     return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
 
 

@@ -21,15 +21,21 @@ def counts_line(report: Report, proved: str = "") -> str:
     found = ", ".join(counted(number, noun) for number, noun in kinds if number) or "no findings"
     line = f"{found} in {counted(s.kernels, 'kernel')} of {counted(s.files, 'file')}"
     extras = [proved] if proved else []
-    if s.launches:
-        extras.append(
-            f"{counted(s.launches, 'launch', 'launches')} of {counted(s.launched, 'kernel')}"
-        )
+    if s.launches or s.left_out:
+        extras.append(_launches_line(report))
     if s.suppressed:
         extras.append(f"{s.suppressed} suppressed")
     if s.skipped:
         extras.append(f"{counted(s.skipped, 'file')} of other architectures left out")
     return f"{line} ({'; '.join([*extras, f'{s.seconds:.2f} s'])})"
+
+
+def _launches_line(report: Report) -> str:
+    """How many launches were used, of how many of the kernels: `7 launches of 2 of 3 kernels`."""
+    s = report.summary
+    of_all = f"{s.launched} of " if s.launched < s.kernels else ""
+    text = f"{counted(s.launches, 'launch', 'launches')} of {of_all}{counted(s.kernels, 'kernel')}"
+    return f"{text}, {s.left_out} left out" if s.left_out else text
 
 
 def launch_lines(finding: Finding) -> list[tuple[str, str]]:

@@ -104,7 +104,7 @@ def test_a_kernel_gets_its_launches(is_own: bool) -> None:
     assert said(report) == ["TST902 the number is 4"]
     assert [(k.name, k.launches) for k in report.kernels] == [("a", 2), ("b", 1), ("c", 0)]
     assert (report.summary.launches, report.summary.launched) == (3, 2)
-    assert "3 launches of 2 kernels; " in render(report, "text")
+    assert "3 launches of 2 of 3 kernels; " in render(report, "text")
 
 
 def test_the_same_under_several_launches_is_one_finding() -> None:
@@ -249,3 +249,29 @@ def test_launches_in_other_processes(tmp_path: Path) -> None:
 def test_a_bad_file_of_launches_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ptxlint.LaunchFileError, match="No such file"):
         ptxlint.check(SourceText(module("a"), "k.ptx"), launch=[tmp_path / "none.json"])
+
+
+def test_what_was_covered_and_what_was_not() -> None:
+    good, bad = launches(("a", 1), ("a", 2), ("b", 3)), launches(("b", 1 << 40), ("b", 1 << 41))
+    item = Input("k.ptx", module("a", "b", "c"))
+    report = run([item], Options(select=("BND304",), launches=good + bad))
+    assert "3 launches of 2 of 3 kernels, 2 left out; " in render(report, "text")
+    assert "3 launches of 2 of 3 kernels, 2 left out; " in render(report, "github")
+    kernels = {kernel["name"]: kernel for kernel in report.to_dict()["kernels"]}
+    assert [kernels[name]["launches"] for name in "abc"] == [2, 1, 0]
+    assert kernels["a"]["left_out"] == kernels["c"]["left_out"] == []
+    reasons = {left["reason"]: left["count"] for left in kernels["b"]["left_out"]}
+    assert sum(reasons.values()) == 2
+    assert all("which u32 does not hold" in reason for reason in reasons)
+    summary = report.to_dict()["summary"]
+    assert (summary["launches"], summary["launched"], summary["left_out"]) == (3, 2, 2)
+    log = json.loads(render(report, "sarif"))
+    assert log["runs"][0]["properties"] == {
+        "launches": 3, "launchedKernels": 2, "launchesLeftOut": 2
+    }  # fmt: skip
+
+
+def test_without_launches_nothing_is_said_of_them() -> None:
+    report = run([Input("k.ptx", module("a"))], Options(select=("BND304",)))
+    assert "launch" not in render(report, "text")
+    assert "properties" not in json.loads(render(report, "sarif"))["runs"][0]

@@ -16,7 +16,7 @@ from ptxlint.launch.generalise.exact_tiles import fails_between
 from ptxlint.launch.generalise.family import Family, is_dense, spelled
 from ptxlint.launch.generalise.span import Span, has, span_around, span_below
 from ptxlint.launch.generalise.ties import families, tiles_of
-from ptxlint.launch.generalise.under_family import UnderFamily
+from ptxlint.launch.generalise.under_family import BUDGET, UnderFamily
 from ptxlint.launch.questions import ABOVE, BELOW, OVERFLOW
 from ptxlint.launch.under import UnderLaunch
 from ptxlint.launch.witness import Witnesses
@@ -34,8 +34,6 @@ _PER_INSTRUCTION: Final = 20
 """Steps that all families of a launch may take: a conjunct that tightens bounds, or is added to a
 number, or a quarter of an instruction that is evaluated."""
 _EVALUATION: Final = 4
-_NAME: Final = "generalise"
-"""What the budget is called that is spent."""
 _ANY_GRID: Final[Extent] = ((1 << 31) - 1, 65_535, 65_535)
 """The largest grid of any device: CUDA C++ Programming Guide, "Compute Capabilities"."""
 
@@ -191,7 +189,7 @@ class Reach:
 
     def _note(self, budget: Budget) -> None:
         """Remember that a budget is spent: that more might have been said."""
-        spent = self._facts.budgets[_NAME] = Budget(budget.limit)
+        spent = self._facts.budgets[BUDGET] = Budget(budget.limit)
         spent.left = 0
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import ClassVar, Final
 
 from ptxlint.dataflow.extremes import Box
 from ptxlint.dataflow.guards import Conjunction
@@ -15,6 +15,8 @@ from ptxlint.launch.generalise.family import Family, stretched
 from ptxlint.launch.obligations import word
 from ptxlint.launch.under import Judged, UnderLaunch
 
+BUDGET: Final = "generalise"
+"""What the budget is called that is spent."""
 _LOOK: Final = 8
 """Steps that it costs to look at an access, besides those of its proof."""
 
@@ -24,6 +26,8 @@ class UnderFamily(UnderLaunch):
 
     `judged` speaks of all launches of the family, `within` of those up to a number and from one on.
     """
+
+    budget_name: ClassVar[str] = BUDGET
 
     def __init__(self, facts: Facts, family: Family, budget: Budget) -> None:
         self.family = family
@@ -145,4 +149,4 @@ def _most(box: Box, poly: Polynomial) -> int | None:
     return found
 
 
-__all__ = ["UnderFamily"]
+__all__ = ["BUDGET", "UnderFamily"]
