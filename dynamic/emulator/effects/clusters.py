@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from ptxlint.dynamic.emulator.batch import Batch, Mask, Step
+from ptxlint.dynamic.emulator.batch import WARP, Batch, Mask, Step
 from ptxlint.dynamic.emulator.formats import Array, Flags
 from ptxlint.dynamic.emulator.frame import Frame
 from ptxlint.dynamic.emulator.holding import stir, until
@@ -37,6 +37,9 @@ class ClusterBarrier:
         self.arrived |= lanes
         self.entered = np.where(lanes, self.phase, self.entered)
         batch.events += 1
+        if batch.watch is not None:
+            cta, thread = np.nonzero(lanes)
+            batch.watch.clocks.hand_over(cta, thread // WARP, "cluster")
         self.complete(batch)
 
     def complete(self, batch: Batch) -> None:
@@ -74,6 +77,9 @@ def wait(frame: Frame, instr: Instr) -> Waiting | None:
         return out
 
     def go_on(batch: Batch, found: Flags, mask: Mask) -> None:
+        if batch.watch is not None:
+            cta, thread = np.nonzero(batch.lanes(mask) & found)
+            batch.watch.clocks.pick_up(cta, thread // WARP, "cluster")
         left = batch.lanes(mask) & ~found
         if left.any():
             batch.device.report(

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ptxlint.dynamic.emulator import mbarrier
 from ptxlint.dynamic.emulator.access import Addresses, Lanes
-from ptxlint.dynamic.emulator.batch import Batch, Mask, Reader, Step
+from ptxlint.dynamic.emulator.batch import WARP, Batch, Mask, Reader, Step
 from ptxlint.dynamic.emulator.effects.memory import MEMORIES, space_of
 from ptxlint.dynamic.emulator.formats import Array, Flags
 from ptxlint.dynamic.emulator.frame import Frame
@@ -97,6 +97,8 @@ def change(
     that each lane found. Those who wait are told of phases that are complete."""  # fmt: skip
     words, place, chosen = objects(batch, instr, lanes, where)
     states = np.zeros(len(where), dtype=np.uint64)
+    if batch.watch is not None:
+        _order(batch, lanes.only(chosen), place, batch.watch.clocks.hand_over)
     ended = np.zeros(batch.shape[0], dtype=bool)
     order = np.argsort(place, kind="stable")
     ordered = place[order]
@@ -123,6 +125,13 @@ def change(
     batch.events += 1
     stir(batch, ended)
     return states
+
+
+def _order(batch: Batch, lanes: Lanes, place: NDArray[np.int64], how: Callable[..., None]) -> None:
+    """Tell who watches races that lanes come to objects, or go on from there."""
+    for one in np.unique(place).tolist():
+        here = place == one
+        how(lanes.cta[here], lanes.thread[here] // WARP, one)
 
 
 # Instructions ---------------------------------------------------------------------------------
@@ -248,7 +257,14 @@ def _wait(frame: Frame, instr: Instr) -> Waiting | None:
         out[chosen] = mbarrier.parity(words[at]) != old
         return lanes.spread(out)
 
-    return until(is_over, put)
+    def go_on(batch: Batch, found: Flags, mask: Mask) -> None:
+        put(batch, found, mask)
+        if batch.watch is not None:
+            lanes = Lanes(batch, batch.lanes(mask) & found)
+            _, at, chosen = objects(batch, instr, lanes, where.of(batch, lanes))
+            _order(batch, lanes.only(chosen), at, batch.watch.clocks.pick_up)
+
+    return until(is_over, go_on)
 
 
 STEPS: Final[dict[str, Callable[[Frame, Instr], Step | None]]] = {"mbarrier": _step}

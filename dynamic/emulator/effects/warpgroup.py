@@ -76,6 +76,8 @@ def _wgmma(frame: Frame, instr: Instr) -> Waiting:
         left, right = read_a(batch, mask, leaders), read_b(batch, mask, leaders)
         if form.signs != (1, 1):
             left = left * (form.signs[0] * form.signs[1])
+        if batch.watch is not None:
+            batch.watch.clocks.share(leaders.cta, leaders.thread // WARP, 4)
         chosen = None if mask is None else groups(batch, batch.lanes(mask), _SIZE).any(axis=-1)
         add = _known(batch, columns) if chosen is None else None
         if add is None:

@@ -25,6 +25,7 @@ class Clocks:
         own = np.arange(warps)
         self.known[:, own, own] = 1
         self._own = own
+        self._left: dict[tuple[int, object], Clock] = {}
 
     def now(self, cta: NDArray[np.int64], warp: NDArray[np.int64]) -> Clock:
         """The own time of warps."""
@@ -50,6 +51,31 @@ class Clocks:
         taken = np.maximum(self.known, brought[:, None, :])
         self.known = np.where(go[:, :, None], taken, self.known)
         self.known[:, self._own, self._own] += (come | go).astype(np.int32)
+
+    def hand_over(self, cta: NDArray[np.int64], warp: NDArray[np.int64], place: object) -> None:
+        """Warps leave what they know at a place, each with its CTA, for others to pick up there.
+
+        It stays: who picks up later gets to know more than it must, so no race is made up.
+        """
+        for one, own in sorted(set(zip(cta.tolist(), warp.tolist(), strict=True))):
+            left = self._left.get((one, place))
+            known = self.known[one, own]
+            self._left[one, place] = known.copy() if left is None else np.maximum(left, known)
+            self.known[one, own, own] += 1
+
+    def pick_up(self, cta: NDArray[np.int64], warp: NDArray[np.int64], place: object) -> None:
+        """Warps get to know what others left at a place."""
+        for one, own in set(zip(cta.tolist(), warp.tolist(), strict=True)):
+            left = self._left.get((one, place))
+            if left is not None:
+                self.known[one, own] = np.maximum(self.known[one, own], left)
+
+    def share(self, cta: NDArray[np.int64], first: NDArray[np.int64], count: int) -> None:
+        """What the first of some neighbouring warps did up to now was done by all of them."""
+        time = self.known[cta, first, first]
+        for other in range(1, count):
+            self.known[cta, first + other, first] = time
+        self.known[cta, first, first] += 1
 
 
 __all__ = ["Clock", "Clocks"]

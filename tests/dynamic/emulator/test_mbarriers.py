@@ -373,3 +373,42 @@ def test_a_cluster_barrier_that_some_never_come_to(kernel: Text) -> None:
 def test_another_cta_of_a_cluster_of_one(kernel: Text) -> None:
     _, outcome = ran(kernel, "mapa.shared::cluster.u32 %r3, %r1, 1;")
     assert [fault.kind for fault in outcome.faults] == ["outside"]
+
+
+# Order ----------------------------------------------------------------------------------------
+def raced(kernel: Text, body: str, threads: int) -> list[str]:
+    """The instructions whose accesses nothing orders."""
+    text = kernel(START + body, 1, threads, ".shared .align 16 .b8 bars[64];\n")
+    module = parse(text, "snippet.ptx")
+    out = np.zeros(threads, dtype=np.uint32)
+    outcome = run(module, module.kernels()[0], (2, 1, 1), [out], watches_races=True)
+    # Both CTAs write the same array, with the same numbers.
+    return [fault.instr.shape.mnemonic for fault in outcome.faults if fault.kind == "race"]
+
+
+def test_phases_order_who_arrives_before_who_waits(kernel: Text) -> None:
+    assert raced(kernel, RING, 128) == []
+
+
+@pytest.mark.parametrize("wait", ["$empty:", "$consume:"])
+def test_without_waiting_there_is_a_race(kernel: Text, wait: str) -> None:
+    """Who goes on without looking, on either side, meets the other one at the cell."""
+    start = RING.index("mbarrier.try_wait", RING.index(wait))
+    end = RING.index(";", RING.index("bra", start)) + 1
+    found = raced(kernel, RING[:start] + RING[end:], 128)
+    assert found
+    assert set(found) <= {"st.shared.u32", "ld.shared.u32"}
+
+
+CLUSTER = """
+  mov.u32 %r2, bars;
+  @%p1 st.shared.u32 [%r2], 7;
+  barrier.cluster.arrive;
+  barrier.cluster.wait;
+  ld.shared.u32 %r3, [%r2];
+"""
+
+
+def test_a_cluster_barrier_orders(kernel: Text) -> None:
+    assert raced(kernel, CLUSTER, 96) == []
+    assert raced(kernel, CLUSTER.replace("  barrier.cluster.wait;\n", ""), 96) == ["ld.shared.u32"]
