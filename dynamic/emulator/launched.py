@@ -9,8 +9,10 @@ import numpy as np
 from ptxlint.dynamic.emulator.arena import Allocation, Arena
 from ptxlint.dynamic.emulator.counters import Counters
 from ptxlint.dynamic.emulator.formats import Array
+from ptxlint.dynamic.emulator.host_maps import host_maps
 from ptxlint.dynamic.emulator.inputs import InputError, Inputs, view
 from ptxlint.dynamic.emulator.run import MOST_TURNS, Emulator, Outcome
+from ptxlint.facts import KernelMetadata
 from ptxlint.launch.binding import Bound, Region
 from ptxlint.launches import DTYPE_BYTES, Extent, Tensor
 
@@ -40,13 +42,19 @@ def run_launch(
     most_ctas: int = MOST_CTAS,
     most_turns: int = MOST_TURNS,
     watches_races: bool = False,
+    metadata: KernelMetadata | None = None,
 ) -> Ran:
     """Run a launch on contents. Raises `InputError` where memory or contents do not fit."""
+    if max(bound.launch.cluster) > 1:
+        x, y, z = bound.launch.cluster
+        raise InputError(f"a cluster has ({x}, {y}, {z}) CTAs; only clusters of one are emulated")
     arena = emulator.arena()
     storages = _allocate(arena, bound, inputs)
     shared = max(0, bound.shared)
     ctas, sampled = _sample(bound.grid, most_ctas)
     values = _parameters(emulator, bound, storages)
+    starts = {storage: allocation.start for storage, allocation in storages.items()}
+    values.update(host_maps(bound, starts, metadata))
     outcome = emulator.run(
         bound.grid,
         bound.block,
@@ -60,7 +68,7 @@ def run_launch(
         watches_races=watches_races,
     )
     outputs = {}
-    for region in bound.regions.values():
+    for region in (*bound.regions.values(), *bound.descriptors.values()):
         start = storages.get(region.storage)
         if start is not None and region.tensor.dtype in DTYPE_BYTES:
             width = DTYPE_BYTES[region.tensor.dtype]

@@ -237,6 +237,7 @@ class _Session:
                 counters=counters,
                 most_turns=self._most_turns,
                 watches_races=self._watches_races,
+                metadata=metadata,
             )
         except (BindingError, InputError) as error:
             self.left_out.append(f"{module.source.path}: {function.name}: {error}")
