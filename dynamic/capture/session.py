@@ -22,6 +22,7 @@ import ptxlint
 
 from .journal import Account
 from .manifest import NAME, VERSION, dumped
+from .processes import REASON, Strays
 
 TIMEOUT = 1800.0
 """Seconds that a script may take for one architecture, unless told otherwise."""
@@ -208,10 +209,12 @@ def _run(
     )
     assert child.stdout is not None
     output = Output(child.stdout)
+    strays = Strays(child.pid)
     stopped = ""
     try:
         while child.poll() is None and not stopped:
             account.update()
+            strays.look()
             seconds = time.monotonic() - started
             progress(arch, account, seconds)
             if seconds > timeout:
@@ -223,6 +226,8 @@ def _run(
     # Whatever the script started and left behind goes with it.
     _end(child)
     account.update()
+    for command, count in strays.found.items():
+        account.troubles[command, REASON] = count
     progress(arch, account, time.monotonic() - started)
     output.close(Path(plan["bundle"], arch, "output.txt"))
     status, message = _outcome(account, child.returncode, stopped)

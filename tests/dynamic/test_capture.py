@@ -212,6 +212,42 @@ def test_a_script_that_forks(capture: Capture) -> None:
     assert "forked" in problem["reason"]
 
 
+def test_a_script_that_starts_others(capture: Capture) -> None:
+    done = capture(MISBEHAVING, "start")
+    assert done.code == 2
+    (problem,) = done.manifest["problems"]
+    assert problem["what"].endswith("-c import triton, time; time.sleep(3)")
+    assert "is not captured" in problem["reason"]
+    assert problem["reason"] in done.told
+
+
+def test_processes_of_the_session(tmp_path: Path) -> None:
+    from ptxlint.dynamic.capture.processes import Strays
+
+    def process(number: int, session: int, command: str, maps: str = "") -> None:
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        (folder / "stat").write_text(f"{number} (a) b) S 1 {session} {session} 0 -1")
+        (folder / "cmdline").write_text(command.replace(" ", "\0") + "\0")
+        (folder / "maps").write_text(f"7f00-7f01 r-xp 0 00:00 0 {maps}\n")
+
+    triton = "/x/triton/_C/libtriton.so"
+    process(7, 7, "python child.py", triton)
+    process(8, 7, "python child.py", triton)
+    process(9, 7, "python -c spawn_main", triton)
+    process(10, 7, "python -c spawn_main", triton)
+    process(11, 7, "python other.py", "/x/torch/libtorch.so")
+    process(12, 1, "python elsewhere.py", triton)
+    process(13, 7, "python torch/_inductor/compile_worker/__main__.py", triton)
+    (tmp_path / "self").mkdir()
+    (tmp_path / "14").mkdir()
+    strays = Strays(7, tmp_path)
+    strays.look()
+    strays._looked = 0.0
+    strays.look()
+    assert strays.found == {"python -c spawn_main": 2}
+
+
 @pytest.mark.slow
 def test_a_script_that_prints_a_lot(capture: Capture) -> None:
     done = capture(MISBEHAVING, "print")

@@ -1,6 +1,7 @@
 """Launches one kernel, and then does what its argument says."""
 
 import os
+import subprocess
 import sys
 import time
 
@@ -39,6 +40,10 @@ elif how == "fork":
         launch(2.5)
         os._exit(0)
     os.waitpid(child, 0)
+elif how == "start":
+    # One that runs Triton, and one that does not.
+    for code in ("import triton, time; time.sleep(3)", "import time; time.sleep(3)"):
+        subprocess.run([sys.executable, "-c", code], check=True)
 elif how == "print":
     for number in range(1_000_000):
         print("line", number)
