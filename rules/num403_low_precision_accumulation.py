@@ -8,6 +8,7 @@ from typing import Final
 from ptxlint.cfg.loops import LoopsAnalysis
 from ptxlint.dataflow.accumulators import Accumulator, AccumulatorsAnalysis
 from ptxlint.dataflow.shared_exchange import exchanges
+from ptxlint.dataflow.ssa_values import RESULT
 from ptxlint.dataflow.value_flow import (
     COPY,
     FACTOR,
@@ -177,6 +178,35 @@ class LowPrecisionAccumulation(Rule):
             """,
         ),
         Sample(
+            "what is added is made of the f32 sum, rounded for a product",
+            """
+            .reg .pred %p<2>;
+            .reg .b32 %r<20>;
+            .reg .f32 %f<6>;
+            .reg .b64 %rd<4>;
+            ld.param.u64 %rd1, [in_ptr];
+            ld.param.u64 %rd2, [out_ptr];
+            ld.param.u32 %r1, [n_elements];
+            mov.b32 %r2, 0;
+            mov.f32 %f1, 0f00000000;
+            mov.f32 %f2, 0f00000000;
+            mov.f32 %f3, 0f00000000;
+            mov.f32 %f4, 0f00000000;
+            loop:
+            ld.global.v2.b32 {%r8, %r9}, [%rd1];
+            cvt.rn.f16x2.f32 %r4, %f2, %f1;
+            cvt.rn.f16x2.f32 %r5, %f4, %f3;
+            mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f1, %f2, %f3, %f4},
+                {%r4, %r5, %r4, %r5}, {%r8, %r9}, {%f1, %f2, %f3, %f4};
+            add.s64 %rd1, %rd1, 64;
+            add.s32 %r2, %r2, 16;
+            setp.lt.s32 %p1, %r2, %r1;
+            @%p1 bra loop;
+            st.global.v4.f32 [%rd2], {%f1, %f2, %f3, %f4};
+            ret;
+            """,
+        ),
+        Sample(
             "f16 data, f32 sum",
             """
             .reg .pred %p<2>;
@@ -241,8 +271,9 @@ class LowPrecisionAccumulation(Rule):
                 yield Verdict("proved", "no sum is kept in 16 bits")
             return
         carried = [] if not loops else [a for a in facts.get(AccumulatorsAnalysis).all if a.is_sum]
-        hits = [hit for a in carried for hit in _of_loop(a)]
-        trees = _Trees(facts.get(ValueFlowAnalysis), carried)
+        flow = facts.get(ValueFlowAnalysis)
+        hits = [hit for a in carried for hit in _of_loop(a, flow)]
+        trees = _Trees(flow, carried)
         hits += trees.hits()
         hits = _one_a_line(facts, hits)
         yield from hits
@@ -279,7 +310,7 @@ def _narrows(instr: Instr) -> bool:
 
 
 # Sums over rounds -----------------------------------------------------------------------------
-def _of_loop(accumulator: Accumulator) -> list[Hit]:
+def _of_loop(accumulator: Accumulator, flow: ValueFlow) -> list[Hit]:
     """The hit for a sum that a loop carries, if it is narrow at some point of the round."""
     for instr in accumulator.instrs:
         if _multiplies_narrowly(instr):
@@ -295,8 +326,36 @@ def _of_loop(accumulator: Accumulator) -> list[Hit]:
             ]
     for instr in accumulator.instrs:
         if _sums_narrowly(instr) or _narrows(instr):
+            if _is_kept_wide(accumulator, flow):
+                return []
             return [_hit(instr, f"a loop keeps its running sum in {_narrow(instr)}")]
     return []
+
+
+def _is_kept_wide(accumulator: Accumulator, flow: ValueFlow) -> bool:
+    """True if a way round the loop adds to the sum and rounds nothing to 16 bits.
+
+    What is added may be made of the sum itself, rounded for a product (`h += k @ (v - k @ h)`).
+    """
+    ssa = flow.ssa
+    instrs = ssa.cfg.function.instrs
+    seen: set[tuple[int, bool]] = set()
+    work = [(accumulator.phi, False)]
+    while work:
+        source, is_added_to = work.pop()
+        for value, role in flow.results(source):
+            state = value, is_added_to or role == TERM
+            if value not in accumulator.values or state in seen:
+                continue
+            seen.add(state)
+            if ssa.kind[value] == RESULT:
+                instr = instrs[ssa.instr[value]]
+                if _sums_narrowly(instr) or _narrows(instr):
+                    continue
+            if value in accumulator.latch and state[1]:
+                return True
+            work.append(state)
+    return False
 
 
 def _hit(instr: Instr, message: str) -> Hit:
