@@ -102,6 +102,9 @@ def _walk(top: str) -> Iterator[Found]:
                 subdirectories.clear()
                 yield from read_bundle(directory)
                 continue
+            if directory == top:
+                message = "no bundle of ptxlint's, so that no launches are taken from it"
+                yield InputFault(os.path.join(directory, _MANIFEST), message, is_note=True)
         for name in sorted(names):
             if name.lower().endswith(".ptx") and not name.startswith(GROUP_PREFIX):
                 path = os.path.join(directory, name).removeprefix(_HERE)

@@ -132,8 +132,29 @@ def test_what_is_no_bundle_is_a_directory(tmp_path: Path) -> None:
     assert not is_bundle(str(FIXTURES))
     (tmp_path / "manifest.json").write_text('{"name": "a web application"}')
     shutil.copy(FIXTURES / "ptx/sm_90/softmax.ptx", tmp_path)
-    (item,) = found(tmp_path)
+    note, item = found(tmp_path)
     assert isinstance(item, Input)
+    assert note == InputFault(
+        str(tmp_path / "manifest.json"),
+        "no bundle of ptxlint's, so that no launches are taken from it",
+        is_note=True,
+    )
+    report = ptxlint.check(tmp_path)
+    assert report.exit_code == 0
+    assert [(f.severity, f.rule) for f in report.findings] == [("note", "INPUT")]
+
+
+def test_a_strange_manifest_is_told_of_the_folder_that_was_named(tmp_path: Path) -> None:
+    below = tmp_path / "below"
+    below.mkdir()
+    (below / "manifest.json").write_text("[]")
+    shutil.copy(FIXTURES / "ptx/sm_90/softmax.ptx", below)
+    assert len(found(tmp_path)) == 1
+    (below / "softmax.ptx").unlink()
+    assert [f.message for f in found(below) if isinstance(f, InputFault)] == [
+        "no PTX in this directory",
+        "no bundle of ptxlint's, so that no launches are taken from it",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -144,7 +165,7 @@ def test_what_is_no_bundle_is_a_directory(tmp_path: Path) -> None:
         ({"kernel": {"ptx": "../k.ptx"}}, "kernels[0].ptx: '../k.ptx' does not lie in the bundle"),
         ({"kernel": {"cubin": "/k.cubin"}}, "kernels[0].cubin: '/k.cubin' does not lie in the"),
         ({"kernel": {"ptx": "sm_90/gone.ptx"}}, "it is not there (kernel softmax_kernel)"),
-        ({"launch": {"grid": [1, 2]}}, None),
+        ({"launch": {"grid": [2, 1]}}, None),
         ({"launch": {"gird": [1, 2]}}, "kernels[0].launches[0].gird: `gird` is no key of a launch"),
         (
             {"launch": {"arguments": {**LAUNCH["arguments"], "m": 1}}},  # type: ignore[dict-item]
