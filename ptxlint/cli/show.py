@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ptxlint.ir.function import Function
     from ptxlint.ir.instruction import Instr
     from ptxlint.ir.module import Module
+    from ptxlint.reporters.facts_launch import FactsUnderLaunch
 
 
 @click.command("show", context_settings=CONTEXT)
@@ -25,6 +26,11 @@ if TYPE_CHECKING:
     "--line",
     metavar="N[-M]",
     help="Only what stems from these lines of the source (facts; PTX lines where there is none).",
+)
+@click.option(
+    "--launch",
+    metavar="FILE",
+    help="Show integers, guards and accesses under the first launch in this JSON file (facts).",
 )
 @click.option(
     "--format",
@@ -41,6 +47,7 @@ def command(
     positional: str | None,
     kernel: str | None,
     line: str | None,
+    launch: str | None,
     format_: str,
     output: str | None,
 ) -> int:
@@ -52,7 +59,7 @@ def command(
     facts  at every instruction: live registers, uniformity, index polynomials, accesses with their
            guards, what masked-off lanes hold, numbers, reductions, findings and verdicts
     """
-    _refuse_misfits(what, format_, line)
+    _refuse_misfits(what, format_, line, launch)
     if positional and kernel and positional != kernel:
         raise click.UsageError(f"two kernels are named: {positional} and {kernel}")
     kernel = kernel or positional
@@ -60,20 +67,22 @@ def command(
     module, code = _load(file)
     functions = _functions(module, kernel, file)
     if what == "facts":
-        text = _render_facts(format_, module, functions, lines)
+        text = _render_facts(format_, module, functions, lines, launch)
     else:
         text = _render(what, format_, module, functions, kernel)
     write(text, output)
     return code
 
 
-def _refuse_misfits(what: str, format_: str, line: str | None) -> None:
+def _refuse_misfits(what: str, format_: str, line: str | None, launch: str | None) -> None:
     """Options that do not go together end the command."""
     fitting = {"dot": "cfg", "svg": "cfg", "json": "facts"}.get(format_, what)
     if fitting != what:
         raise click.UsageError(f"--format {format_} is for `show {fitting}` only")
     if line and what != "facts":
         raise click.UsageError("--line is for `show facts` only")
+    if launch and what != "facts":
+        raise click.UsageError("--launch is for `show facts` only")
 
 
 def _lines(text: str) -> range:
@@ -148,7 +157,11 @@ def _facts(module: Module, functions: list[Function]) -> list[Facts]:
 
 
 def _render_facts(
-    format_: str, module: Module, functions: list[Function], lines: range | None
+    format_: str,
+    module: Module,
+    functions: list[Function],
+    lines: range | None,
+    launch: str | None,
 ) -> str:
     """The facts of these functions, or of what stems from some lines."""
     from ptxlint.engine.registry import default_registry
@@ -162,7 +175,10 @@ def _render_facts(
     problems = [*module.problems, *verify(module)]
     set_aside(module, {p.offset for p in problems if p.code in MALFORMED})
     registry = default_registry()
-    views = [FactsView(f, rules_on(f, registry)) for f in _facts(module, functions)]
+    facts = _facts(module, functions)
+    if launch is not None:
+        _bind(module, facts, launch)
+    views = [FactsView(f, rules_on(f, registry), _launched(f)) for f in facts]
 
     def wanted(instr: Instr) -> bool:
         if lines is None:
@@ -178,6 +194,33 @@ def _render_facts(
     if format_ == "json":
         return render_facts_json(views, wanted)
     return "\n".join(render_facts(view, wanted) for view in views)
+
+
+def _bind(module: Module, facts: list[Facts], path: str) -> None:
+    """Give kernels the launches of a file; one that fits none of them ends the command."""
+    from ptxlint.engine.under_launch import FileLaunches
+    from ptxlint.frontends.launch_file import LaunchFileError, read_launch_file
+
+    try:
+        launches = FileLaunches((), read_launch_file(path), module.kernels())
+    except LaunchFileError as error:
+        raise click.ClickException(str(error)) from None
+    faults = launches.strays()
+    for each in facts:
+        faults += launches.bind(each)
+    if faults:
+        raise click.ClickException(faults[0])
+    if not any(each.launches for each in facts):
+        raise click.ClickException(f"{path} has no launch of what is shown")
+
+
+def _launched(facts: Facts) -> FactsUnderLaunch | None:
+    """The launch that a function is shown under; None without one."""
+    if not facts.launches:
+        return None
+    from ptxlint.reporters.facts_launch import FactsUnderLaunch
+
+    return FactsUnderLaunch(facts)
 
 
 def _render(

@@ -30,6 +30,7 @@ def _function(view: FactsView, wanted: Wanted) -> dict[str, Any]:
         "arch": facts.module.arch,
         "path": facts.module.source.path,
         "parameters": {p.name: facts.words.parameter(p.name) for p in function.params},
+        "launch": None if view.launched is None else view.launched.text,
         "masks": {mask.name: view.mask_text(mask) for mask in view.masks},
         "facts": [_fact(fact) for fact in view.of_function()],
         "blocks": [

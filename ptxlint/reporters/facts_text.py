@@ -32,6 +32,8 @@ def render_facts(view: FactsView, wanted: Wanted) -> str:
         + (f" at instruction {pressure.peak_instr.index}" if pressure.peak_instr else ""),
         "columns: instruction, live 32-bit registers after it, where its result is the same, PTX",
     ]
+    if view.launched is not None:
+        lines.append(view.launched.text)
     lines += [f"mask {mask.name}: {view.mask_text(mask)}" for mask in view.masks]
     lines += [fact.text for fact in view.of_function()]
     for block in cfg.blocks:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ptxlint.dataflow.access import Access, AccessAnalysis
 from ptxlint.dataflow.describe import describe
@@ -36,6 +36,9 @@ from ptxlint.ir.types import BITS
 from ptxlint.rulekit import Hit
 from ptxlint.wording import counted
 
+if TYPE_CHECKING:
+    from ptxlint.reporters.facts_launch import FactsUnderLaunch
+
 _STEPS: Final = 2_000_000
 """Values that are evaluated for one function at most, over all masks."""
 _MOST_MASKS: Final = 200
@@ -61,11 +64,22 @@ class Mask(NamedTuple):
 class FactsView:
     """Everything that `show facts` prints of one function."""
 
-    def __init__(self, facts: Facts, said: Iterable[Said] = ()) -> None:
+    def __init__(
+        self,
+        facts: Facts,
+        said: Iterable[Said] = (),
+        launched: FactsUnderLaunch | None = None,
+    ) -> None:
         self.facts = facts
+        self.launched = launched
+        """The launch under which integers, guards and accesses are shown, if it is one."""
         self._ssa: Ssa = facts.get(SsaAnalysis)
         self._guards: Guards = facts.get(GuardsAnalysis)
-        self._symbolic: Symbolic = facts.get(SymbolicAnalysis)
+        self._symbolic: Symbolic = (
+            facts.get(SymbolicAnalysis) if launched is None else launched.symbolic
+        )
+        self._seen: Guards = self._guards if launched is None else launched.guards
+        """The guards that are shown."""
         self._padding: Padding = facts.get(PaddingAnalysis)
         self._uniformity = facts.get(UniformityAnalysis)
         self._pressure = facts.get(PressureAnalysis)
@@ -75,7 +89,7 @@ class FactsView:
         self.masks = self._find_masks()
         self._hidden = [(mask, *self._under(mask)) for mask in self.masks]
         self._accesses: dict[int, list[Access]] = {}
-        accesses = facts.get(AccessAnalysis)
+        accesses = facts.get(AccessAnalysis) if launched is None else launched.accesses
         for access in (*accesses.in_global, *accesses.in_shared):
             self._accesses.setdefault(access.instr.index, []).append(access)
         self._reductions: dict[int, list[Reduction]] = {}
@@ -98,7 +112,7 @@ class FactsView:
 
     def path(self, block: int) -> str:
         """What holds on every way to a block; "" if that is nothing."""
-        return self._called(self._words.conjunction(self._guards.of_block(block)))
+        return self._called(self._words.conjunction(self._seen.of_block(block)))
 
     def _find_masks(self) -> tuple[Mask, ...]:
         by_conjunct: dict[Conjunct, list[Site]] = {}
@@ -157,7 +171,10 @@ class FactsView:
         """All facts at one instruction."""
         if not self._ssa.cfg.is_reachable(instr):
             return []
-        out = [self._access(access) for access in self._accesses.get(instr.index, ())]
+        out: list[Fact] = []
+        for access in self._accesses.get(instr.index, ()):
+            out.append(self._access(access))
+            out += self._under_launch(access)
         for value in self._ssa.def_values[instr.index]:
             out += self._value(instr, value)
         out += [self._reduction(r) for r in self._reductions.get(instr.index, ())]
@@ -185,12 +202,18 @@ class FactsView:
         }
         return Fact("access", f"{text} where {guard}" if guard else text, data)
 
+    def _under_launch(self, access: Access) -> Iterator[Fact]:
+        """Where an access goes under the launch."""
+        for status, text in self.launched.of(access) if self.launched is not None else ():
+            text = self._called(text)
+            yield Fact("launch", f"{status}: {text}", {"status": status, "where": text})
+
     def _value(self, instr: Instr, value: int) -> Iterator[Fact]:
         """What is known of one result."""
         ssa = self._ssa
         name = ssa.register[value].name
         if ssa.register[value].type == "pred":
-            text = self._guard(self._guards.of_predicate(value))
+            text = self._guard(self._seen.of_predicate(value))
             if text and text != name:
                 yield _named("predicate", name, text)
             return

@@ -43,10 +43,10 @@ def launch_lines(finding: Finding) -> list[tuple[str, str]]:
     if finding.launch is None:
         return []
     seen = [("seen at", _witness_line(finding.witness))] if finding.witness else []
-    return [*seen, ("launch", _launch_line(finding.launch))]
+    return [*seen, ("launch", launch_line(finding.launch))]
 
 
-def _launch_line(launch: dict[str, Any]) -> str:
+def launch_line(launch: dict[str, Any]) -> str:
     """A launch in one line: where, the grid, the arguments, how many others."""
     grid = ", ".join(map(str, launch["grid"]))
     given = [f"{name} = {value}" for name, value in launch["arguments"].items()]

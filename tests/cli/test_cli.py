@@ -15,6 +15,8 @@ from xml.etree import ElementTree
 import pytest
 
 ROOT = Path(__file__).parents[2]
+LAUNCH = ROOT / "docs" / "softmax-launch.json"
+LAUNCHED = ROOT / "fixtures" / "ptx" / "sm_90" / "softmax.ptx"
 FIXTURE = ROOT / "fixtures" / "ptx" / "sm_90" / "flash_bwd_dkdv.ptx"
 SMALL = FIXTURE.with_name("relu.ptx")
 KERNEL = """\
@@ -381,6 +383,9 @@ def test_show_facts_as_json(folder: Path) -> None:
         (["facts", "stray.ptx", "--line", "5-4"], "give a line such as 10"),
         (["facts", "stray.ptx", "--line", "x"], "give a line such as 10"),
         (["cfg", "stray.ptx", "--line", "1"], "--line is for `show facts` only"),
+        (["cfg", "stray.ptx", "--launch", "l.json"], "--launch is for `show facts` only"),
+        (["facts", "stray.ptx", "--launch", "gone.json"], "gone.json"),
+        (["facts", "stray.ptx", "--launch", str(LAUNCH)], "launch of stray"),
         (["cfg", "stray.ptx", "--format", "json"], "is for `show facts` only"),
         (["facts", "stray.ptx", "stray", "--kernel", "other"], "two kernels are named"),
         (["facts", "stray.ptx", "--kernel", "strya"], "did you mean stray?"),
@@ -507,3 +512,33 @@ def test_a_fault_of_the_program_is_one_line(folder: Path) -> None:
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1
     assert "internal error: KeyError: 'lost', raised at " in done.stderr
+
+
+def test_facts_under_a_launch(folder: Path) -> None:
+    done = ptxlint("show", "facts", LAUNCHED, "--launch", LAUNCH, "--format", "json")
+    assert done.returncode == 0
+    (function,) = json.loads(done.stdout)["functions"]
+    assert function["launch"].endswith("n_cols = 781")
+    known = [fact for instr in function["instructions"] for fact in instr["facts"]]
+    # The stride is a number, the guard of the upper half has its bound, the lower half none.
+    assert "%rd10 = 1024*ctaid.x" in [fact["text"] for fact in known]
+    guards = {
+        fact["guard"] for fact in known if fact["kind"] == "access" and fact["base"] == "x_ptr"
+    }
+    assert {"", "tid.x <= 67"} <= guards
+    words = [fact["text"] for fact in known if fact["kind"] == "launch"]
+    assert len(words) == 16
+    assert "proved: within bytes 0 to 7,464,947 of x_ptr, which has 7,466,036" in words
+    plain = json.loads(ptxlint("show", "facts", LAUNCHED, "--format", "json").stdout)
+    assert plain["functions"][0]["launch"] is None
+
+
+def test_facts_of_what_a_launch_refutes(folder: Path) -> None:
+    given = json.loads(LAUNCH.read_text(encoding="utf-8"))
+    given["launches"][0]["arguments"]["out_ptr"] = "float32[1823, 780]"
+    given["launches"] *= 2
+    (folder / "short.json").write_text(json.dumps(given), encoding="utf-8")
+    done = ptxlint("show", "facts", LAUNCHED, "--launch", "short.json")
+    assert "launch 1 of 2: short.json:" in done.stdout
+    assert "refuted: program (1821, 0, 0), thread (0, 0, 0) writes out_ptr" in done.stdout
+    assert "beyond its end" in done.stdout
