@@ -30,14 +30,25 @@ class Arrival(NamedTuple):
 
 
 class Barrier:
-    """One barrier of all CTAs of a batch: how many threads have come, and who waits."""
+    """One barrier of all CTAs of a batch: who has come, and who waits.
+
+    A warp counts, as a whole, once all its threads that have not left the kernel have come.
+    """
 
     def __init__(self, batch: Batch) -> None:
-        ctas, threads = batch.shape
-        self.arrived = np.zeros(ctas, dtype=np.int64)
-        self.warps: Flags = np.zeros((ctas, -(-threads // WARP)), dtype=bool)
-        """Which warps have come, those that went on at once among them."""
+        self.lanes: Flags = np.zeros(batch.shape, dtype=bool)
+        """Who has come, those that went on at once among them."""
+        self.counts = np.zeros(batch.shape[0], dtype=np.int64)
+        """By CTA, how many threads the instructions name; 0: all that have not left."""
         self.waiting: list[Arrival] = []
+
+    def done(self, batch: Batch) -> Array:
+        """By CTA, whether as many have come as are waited for."""
+        alive = batch.lanes(batch.alive)
+        come = _warps_of(batch, self.lanes) & ~_warps_of(batch, alive & ~self.lanes)
+        expected = np.where(self.counts > 0, self.counts, _threads(_warps_of(batch, alive)))
+        found: Array = (_threads(come) >= expected) & come.any(axis=1)
+        return found
 
 
 def _bar(frame: Frame, instr: Instr) -> Waiting | None:
@@ -111,23 +122,22 @@ def _arrive(
         barrier = batch.barriers.get(one)
         if barrier is None:
             barrier = batch.barriers[one] = Barrier(batch)
-        barrier.arrived += _threads(batch, part)
-        barrier.warps |= _warps_of(batch, part)
+        barrier.lanes |= part
+        if count is not None:
+            named = np.where(part, np.broadcast_to(count, batch.shape), 0).max(axis=1)
+            barrier.counts = np.maximum(barrier.counts, named)
         if form == "arrive":
             batch.go(behind, None if part.all() else part)
         else:
             brought = None if flags is None else np.array(batch.full(flags))
             barrier.waiting.append(Arrival(behind, np.array(part), instr, brought, deliver))
-        expected = _expected(batch, count, part)
-        _complete(batch, barrier, barrier.arrived >= expected, part)
+        _complete(batch, barrier, barrier.done(batch) & part.any(axis=1))
 
 
-def _threads(batch: Batch, part: Flags) -> Any:
-    """How many threads arrive, by CTA: a warp counts as a whole."""
-    from ptxlint.dynamic.emulator.effects.exchange import warps
-
-    here = warps(batch, part).any(axis=-1).sum(axis=1) * WARP
-    return np.minimum(here, -(-batch.threads // WARP) * WARP)
+def _threads(warps: Flags) -> Array:
+    """By CTA, the threads of some warps."""
+    found: Array = warps.sum(axis=1) * WARP
+    return found
 
 
 def _warps_of(batch: Batch, part: Flags) -> Flags:
@@ -138,26 +148,18 @@ def _warps_of(batch: Batch, part: Flags) -> Flags:
     return found
 
 
-def _expected(batch: Batch, count: Array | None, part: Flags) -> Any:
-    if count is None:
-        return _threads(batch, batch.lanes(batch.alive))
-    full = np.where(part, np.broadcast_to(count, batch.shape), 0)
-    return np.where(part.any(axis=1), full.max(axis=1), np.iinfo(np.int64).max)
-
-
-def _complete(batch: Batch, barrier: Barrier, done: Any, part: Flags) -> None:
+def _complete(batch: Batch, barrier: Barrier, done: Array) -> None:
     """Set those free who wait in CTAs whose barrier is complete."""
-    done = done & (barrier.arrived > 0)
     if not done.any():
         return
-    barrier.arrived[done] = 0
     rows = done[:, None]
     if batch.watch is not None:
-        goes = np.zeros_like(barrier.warps)
+        goes = np.zeros_like(_warps_of(batch, barrier.lanes))
         for arrival in barrier.waiting:
             goes |= _warps_of(batch, arrival.lanes)
-        batch.watch.clocks.meet(barrier.warps & rows, goes & rows)
-    barrier.warps &= ~rows
+        batch.watch.clocks.meet(_warps_of(batch, barrier.lanes) & rows, goes & rows)
+    barrier.lanes &= ~rows
+    barrier.counts[done] = 0
     batch.interval[done] += 1
     left: list[Arrival] = []
     freed = [(arrival, arrival.lanes & rows) for arrival in barrier.waiting]
@@ -189,13 +191,9 @@ def _together(batch: Batch, freed: list[tuple[Arrival, Flags]]) -> tuple[Array, 
 
 def recount(batch: Batch) -> None:
     """Lanes have left the kernel: barriers that waited for them may be complete."""
-    expected = _threads(batch, batch.lanes(batch.alive))
     for barrier in batch.barriers.values():
         if barrier.waiting:
-            everyone = np.zeros(batch.shape, dtype=bool)
-            for arrival in barrier.waiting:
-                everyone |= arrival.lanes
-            _complete(batch, barrier, barrier.arrived >= np.maximum(expected, 1), everyone)
+            _complete(batch, barrier, barrier.done(batch))
 
 
 WAITING: Final[dict[str, Callable[[Frame, Instr], Waiting | None]]] = {"bar": _bar, "barrier": _bar}

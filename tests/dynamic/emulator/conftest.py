@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ptxlint.dynamic.emulator.run import run
+from ptxlint.dynamic.emulator.run import Outcome, run
 from ptxlint.frontends.ptx import parse
 
 HEAD = """
@@ -111,3 +112,15 @@ def execute() -> Callable[..., None]:
 def kernel() -> Callable[..., str]:
     """`kernel_text`."""
     return kernel_text
+
+
+def outcome_of(text: str, arrays: list[Any], grid: int = 1, **how: Any) -> Outcome:
+    """What a run of kernel `k` of a text came to; arrays and numbers are its arguments."""
+    module = parse(text, "snippet.ptx")
+    return run(module, module.kernels()[0], (grid, 1, 1), arrays, **how)
+
+
+@pytest.fixture
+def outcome() -> Callable[..., Outcome]:
+    """`outcome_of`."""
+    return outcome_of
