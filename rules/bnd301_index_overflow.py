@@ -129,6 +129,7 @@ def _said(fn: Function, found: LaunchOutcomes, answer: Answer) -> Iterator[Hit |
         yield Verdict(
             "proved",
             f"{reason} leaves its word",
+            assumes=found.premises,
             launch=bound,
             generalises=carried(found, OVERFLOW),
         )

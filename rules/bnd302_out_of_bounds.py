@@ -91,7 +91,8 @@ def _said(found: LaunchOutcomes, answer: Answer) -> Iterator[Hit | Verdict]:
         reason = f"{answer.accesses} of {len(found.outcomes)} accesses stay inside"
         if answer.never:
             reason += f", {answer.never} of them never take place"
-        yield Verdict("proved", reason, launch=bound, generalises=carried(found, ABOVE))
+        further = carried(found, ABOVE)
+        yield Verdict("proved", reason, assumes=found.premises, launch=bound, generalises=further)
     elif witness is None or region is None:
         yield Verdict("open", judged.reason, access.instr, launch=bound)
     else:

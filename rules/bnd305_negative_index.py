@@ -86,7 +86,8 @@ def _said(found: LaunchOutcomes, answer: Answer) -> Iterator[Hit | Verdict]:
     access, region = judged.access, judged.region
     if answer.status == "proved":
         reason = f"none of {answer.accesses} accesses has a negative index"
-        yield Verdict("proved", reason, launch=bound, generalises=carried(found, BELOW))
+        further = carried(found, BELOW)
+        yield Verdict("proved", reason, assumes=found.premises, launch=bound, generalises=further)
     elif witness is None or region is None:
         yield Verdict("open", judged.reason, access.instr, launch=bound)
     else:

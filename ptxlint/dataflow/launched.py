@@ -16,10 +16,12 @@ from ptxlint.dataflow.ssa_values import MERGE, RESULT
 from ptxlint.dataflow.symbolic import Symbolic
 from ptxlint.facts import Facts
 from ptxlint.ir.instruction import Instr
-from ptxlint.ir.operand import Negated, Operand, Register
+from ptxlint.ir.operand import Negated, Operand, Register, Symbol
 from ptxlint.ir.pattern import fold
 from ptxlint.ir.types import BITS
 
+_SHARED_WINDOW: Final = 1 << 20
+"""Addresses of variables in shared memory are smaller: no target has so much."""
 _AXES: Final = {"x": 0, "y": 1, "z": 2}
 _DEPTH: Final = 6
 """How deep a predicate of predicates is looked into."""
@@ -98,6 +100,8 @@ class LaunchedSymbolic(Symbolic):
     def __init__(self, facts: Facts, setting: Setting) -> None:
         super().__init__(facts)
         self._setting = setting
+        variables = (*facts.module.variables.values(), *facts.function.variables)
+        self._in_shared = frozenset(v.name for v in variables if v.space == "shared")
         self._geometry = dict(zip("xyz", setting.block, strict=True))
 
     def _parameter(self, name: str, offset: int, low: int, high: int) -> Polynomial:
@@ -135,6 +139,14 @@ class LaunchedSymbolic(Symbolic):
             power = power if number is None else power * number
         return total
 
+    def _operand(
+        self, instr: Instr, operand: Operand, of: Callable[[int], Polynomial]
+    ) -> Polynomial | None:
+        if isinstance(operand, Symbol) and operand.name in self._in_shared:
+            atom = self.table.atom("symbol", (operand.name,), 0, _SHARED_WINDOW)
+            return self.table.plain(atom)
+        return super()._operand(instr, operand, of)
+
     def _loaded(self, value: int, low: int, high: int) -> tuple[int, int]:
         promised = self._setting.loaded
         found = promised(self.ssa.instr[value]) if promised is not None else None
@@ -164,10 +176,14 @@ class LaunchedSymbolic(Symbolic):
         return super()._special(name)
 
     def _transfer(self, value: int, known: MutableMapping[int, Polynomial]) -> Polynomial | None:
-        if self._rule(value) is None:
+        if self.ssa.kind[value] != RESULT or self.ssa.resolve(value) != value:
             return super()._transfer(value, known)
         instr = self._instrs[self.ssa.instr[value]]
         opcode = instr.shape.opcode
+        if opcode == "atom" or (opcode in ("ld", "ldu") and len(instr.defs) > 1):
+            return self._promised(instr, value)
+        if self._rule(value) is None:
+            return super()._transfer(value, known)
         if opcode in ("div", "rem") and not self._is_defined(instr, known):
             return None
         found = super()._transfer(value, known)
@@ -186,6 +202,18 @@ class LaunchedSymbolic(Symbolic):
             return _signed_field(*parts) if instr.shape.type[0] == "s" else None
         a, b = parts
         return with_bits_set(a, b) if opcode == "or" else _under_mask(a, b)
+
+    def _promised(self, instr: Instr, value: int) -> Polynomial | None:
+        """One of several numbers that are loaded, or what an atomic operation finds, if its bounds
+        are promised."""
+        bits = BITS.get(instr.shape.type, 64)
+        if instr.shape.type[0] == "f" or BITS.get(self.ssa.register[value].type) != bits:
+            return None
+        low, high = -1 << (bits - 1), (1 << (bits - 1)) - 1
+        found = self._loaded(value, low, high)
+        if found == (low, high):
+            return None
+        return self.table.plain(self.table.atom("load", (value,), *found, self.ssa.block_of(value)))
 
     def _is_defined(self, instr: Instr, known: MutableMapping[int, Polynomial]) -> bool:
         """True if a division is by no 0, for which the result is unspecified (PTX ISA, "div"), and

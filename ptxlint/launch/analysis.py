@@ -47,6 +47,7 @@ class LaunchOutcomes:
         self.under = under
         self.bound: Bound = under.bound
         self.outcomes: list[Outcome] = []
+        self._premises: tuple[str, ...] | None = None
         witnesses = Witnesses(under)
         tried: dict[object, int] = {}
         shown: set[object] = set()
@@ -103,6 +104,27 @@ class LaunchOutcomes:
                     found[number] = witness
                     shown.add(_group_of(one, witness))
         return judged
+
+    @property
+    def premises(self) -> tuple[str, ...]:
+        """What tensors of numbers must hold for proofs of this launch to hold, as it tells."""
+        if self._premises is None:
+            self._premises = self._find_premises()
+        return self._premises
+
+    def _find_premises(self) -> tuple[str, ...]:
+        under, promises = self.under, self.under.promises
+        if promises.is_empty:
+            return ()
+        used: dict[int, None] = {}
+        for judged, _, _ in self.outcomes:
+            access = judged.access
+            polys = [access.offset, *(c.polynomial for c in access.guard or () if c.polynomial)]
+            loads = (a.data[0] for p in polys for a in p.all_atoms() if a.kind == "load")
+            used.update(dict.fromkeys(under.ssa.instr[value] for value in loads))
+        if any(judged.ran for judged, _, _ in self.outcomes):
+            used.update(dict.fromkeys(promises.told))
+        return promises.words(used)
 
     def _is_from_memory(self, judged: Judged) -> bool:
         """True if no run tells where an access goes: its address is made of a loaded number that

@@ -21,7 +21,7 @@ from ptxlint.launch.machine import Machine
 from ptxlint.launch.memory import Piece, SharedPiece
 from ptxlint.launch.memory_steps import MemorySteps
 from ptxlint.launch.slices import slice_of
-from ptxlint.launch.writers import writers_of
+from ptxlint.launch.writers import storages_of, writers_of
 
 BUDGET: Final = 40_000
 """Steps of up to 4,096 lanes that one launch is given."""
@@ -45,7 +45,10 @@ def run_launch(
     threads = bound.block[0] * bound.block[1] * bound.block[2]
     count = x * y * z
     writers = writers_of(facts)
-    if writers is None or not writers.bases <= bound.regions.keys():
+    if writers is None or storages_of(writers.bases, bound) is None:
+        return False
+    mapped = storages_of(writers.mapped, bound)
+    if mapped is None or not mapped.isdisjoint((*read, *written)):
         return False
     if not threads or count * threads > _MOST_LANES:
         return False

@@ -366,9 +366,9 @@ def _is_barrier(instr: Instr) -> bool:
 
 
 def _is_plain_store(instr: Instr) -> bool:
-    """True for a store to shared memory of the own CTA."""
+    """True for a store to shared memory of the own CTA, or an atomic operation there."""
     return (
-        instr.opcode == "st"
+        instr.opcode in ("st", "atom", "red")
         and instr.shape.space == "shared"
         and not any(m == "async" or m.endswith("::cluster") for m in instr.shape.modifiers)
         and 8 <= BITS.get(instr.shape.type, 0) <= 64

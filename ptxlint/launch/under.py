@@ -29,6 +29,7 @@ from ptxlint.ir.operand import Address, Register
 from ptxlint.launch.binding import Bound, Region
 from ptxlint.launch.obligations import Wraps
 from ptxlint.launch.promises import Promises
+from ptxlint.launch.told_conditions import numbers_inside
 
 _START: Final = 20_000
 _PER_INSTRUCTION: Final = 60
@@ -78,7 +79,7 @@ class UnderLaunch:
         self.bound = bound
         self.origin = facts
         """The kernel without a launch."""
-        self.promises = Promises(facts, bound)
+        self.promises = self._promises(facts, bound)
         setting = self._setting()
         self.facts = facts.instead(SymbolicAnalysis, lambda own: LaunchedSymbolic(own, setting))
         self.ssa: Ssa = facts.get(SsaAnalysis)
@@ -122,6 +123,9 @@ class UnderLaunch:
         self._wraps = Wraps(
             self.ssa, self.loops, self.symbolic, self.guards, self.box, self._branches
         )
+
+    def _promises(self, facts: Facts, bound: Bound) -> Promises:
+        return Promises(facts, bound)
 
     def release(self) -> None:
         """Drop what was found anew for this launch."""
@@ -227,7 +231,7 @@ class UnderLaunch:
         if wraps:
             reason = self._about_wrap(wraps[0])
         elif not (below and above):
-            reason = self._about_bounds(address, region, below)
+            reason = self._about_bounds(access, address, region, below)
         elif not aligned:
             reason = f"that the address is a multiple of {access.width} is not known"
         if reason and self._budget.spent:
@@ -342,9 +346,17 @@ class UnderLaunch:
         made_of = self._made_of(wrap.polynomial)
         return f"an index {made_of} may not fit {kind}"
 
-    def _about_bounds(self, offset: Polynomial, region: Region, below: bool) -> str:
+    def _about_bounds(self, access: Access, offset: Polynomial, region: Region, below: bool) -> str:
         side = "end beyond" if below else "start before"
-        return f"it may {side} {region.name}: the offset is {self._made_of(offset)}"
+        reason = f"it may {side} {region.name}: the offset is {self._made_of(offset)}"
+        box = self.box(access.guard or ALWAYS, (offset,))
+        inside = numbers_inside(offset, box, region.low, region.high - access.width)
+        if inside is None:
+            return reason
+        value, (least, most) = inside
+        name, told = self._loaded_from(value), self.promises.of(self.ssa.instr[value])
+        condition = f"in bounds if every number from {name} is in {least} … {most}"
+        return f"{reason}; {condition}" + (f", told are {told[0]} … {told[1]}" if told else "")
 
 
 def _not_negative(conjunct: Conjunct) -> list[Polynomial]:

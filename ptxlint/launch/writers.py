@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from ptxlint.dataflow.access import Access, AccessAnalysis, Accesses
@@ -9,6 +10,7 @@ from ptxlint.dataflow.hidden_writes import hidden_writes
 from ptxlint.dataflow.tensor_maps import led_to, uses_map
 from ptxlint.facts import Facts
 from ptxlint.ir.instruction import Instr
+from ptxlint.launch.binding import Bound
 
 _PLAIN: Final = frozenset({"st", "atom", "red"})
 
@@ -52,4 +54,15 @@ def writers_of(facts: Facts) -> Writers | None:
     return Writers(located, tuple(loose), mapped)
 
 
-__all__ = ["Writers", "writers_of"]
+def storages_of(bases: Iterable[str], bound: Bound) -> set[int] | None:
+    """The storages behind some parameters; None if the launch does not tell."""
+    out = set()
+    for base in bases:
+        region = bound.regions.get(base) or bound.descriptors.get(base)
+        if region is None:
+            return None
+        out.add(region.storage)
+    return out
+
+
+__all__ = ["Writers", "storages_of", "writers_of"]

@@ -145,7 +145,7 @@ def test_where_tensors_are_and_what_is_in_them(record: Record) -> None:
 
 
 def test_the_range_of_indices_that_the_host_made(record: Record) -> None:
-    first, again, made, more, zeroed, fewer = launches(record("indices"), "gather")
+    first, again, made, more, zeroed, *others, fewer = launches(record("indices"), "gather")
     assert tensor(first, "rows").values == (3, 99)
     assert tensor(first, "rows").contents == (3, 99) * 8
     assert tensor(fewer, "rows").values == (3, 99)
@@ -155,6 +155,11 @@ def test_the_range_of_indices_that_the_host_made(record: Record) -> None:
     assert tensor(more, "rows").values == (5, 101)
     assert tensor(zeroed, "rows").values == (0, 0)
     assert tensor(first, "x").values is None
+    # Launches that differ in these alone are a few, and one for all others.
+    told = [tensor(launch, "rows").contents for launch in others]
+    assert told == [(0, 9, *([last] * 22)) for last in range(4)] + [None]
+    assert {tensor(launch, "rows").values for launch in others} == {(0, 9)}
+    assert [launch.times for launch in others] == [1, 1, 1, 1, 2]
 
 
 def test_what_is_reinterpreted_has_no_range() -> None:

@@ -10,9 +10,10 @@ from ptxlint.dataflow.launched import Setting, Varying
 from ptxlint.dataflow.polynomial import Monomial, Polynomial
 from ptxlint.dataflow.symbolic import Wrap
 from ptxlint.facts import Budget, Facts
-from ptxlint.launch.binding import Region
+from ptxlint.launch.binding import Bound, Region
 from ptxlint.launch.generalise.family import Family, stretched
 from ptxlint.launch.obligations import word
+from ptxlint.launch.promises import Promises
 from ptxlint.launch.under import Judged, UnderLaunch
 
 BUDGET: Final = "generalise"
@@ -39,6 +40,10 @@ class UnderFamily(UnderLaunch):
         super().__init__(facts, family.bound)
         self._standing = self._everywhere
         self._within[self._narrowed] = self.judged
+
+    def _promises(self, facts: Facts, bound: Bound) -> Promises:
+        # How often something is added depends on the grid.
+        return Promises(facts, bound, counts=False)
 
     def _steps(self, facts: Facts) -> Budget:
         return self.budget

@@ -30,3 +30,7 @@ gather[(1,)](x, made, out, BLOCK=16)
 gather[(1,)](x, made + 1, out, BLOCK=16)
 made.zero_()
 gather[(1,)](x, made, out, BLOCK=16)
+
+# Other rows each time.
+for last in range(6):
+    gather[(1,)](x, torch.tensor([0, 9] + [last] * 22, device="cuda"), out, BLOCK=16)
