@@ -20,6 +20,7 @@ from ptxlint.launch.questions import (
     carried,
     place,
     right_below,
+    shown_below,
     thread_of,
     touched,
 )
@@ -135,7 +136,8 @@ def _said(fn: Function, found: LaunchOutcomes, answer: Answer) -> Iterator[Hit |
         )
     elif witness is None or witness.wrap is None:
         at = fn.instrs[judged.wraps[0].instr]
-        yield Verdict("open", judged.reason, at, launch=bound)
+        smaller = shown_below(found, answer, OVERFLOW)
+        yield Verdict("open", judged.reason, at, launch=bound, generalises=smaller)
     else:
         wrap, access = witness.wrap, judged.access
         at = fn.instrs[wrap.instr]

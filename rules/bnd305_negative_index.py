@@ -15,6 +15,7 @@ from ptxlint.launch.questions import (
     element_of,
     place,
     right_below,
+    shown_below,
     thread_of,
     touched,
 )
@@ -89,7 +90,8 @@ def _said(found: LaunchOutcomes, answer: Answer) -> Iterator[Hit | Verdict]:
         further = carried(found, BELOW)
         yield Verdict("proved", reason, assumes=found.premises, launch=bound, generalises=further)
     elif witness is None or region is None:
-        yield Verdict("open", judged.reason, access.instr, launch=bound)
+        smaller = shown_below(found, answer, BELOW)
+        yield Verdict("open", judged.reason, access.instr, launch=bound, generalises=smaller)
     else:
         before = region.low - witness.offset
         message = (

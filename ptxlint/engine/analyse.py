@@ -404,7 +404,8 @@ class FileCheck:
 
     def _carried(self, verdict: Verdict, given: str) -> Iterable[Generalisation]:
         """The other launches that a verdict is shown for, if somebody asks and it stands."""
-        return verdict.generalises if self.checker.options.evidence and given != "open" else ()
+        is_asked = self.checker.options.evidence and given == verdict.status
+        return verdict.generalises if is_asked else ()
 
     def _first_under(
         self, bound: Bound, rule: type[Rule], function: Function, at: Instr | None, said: str

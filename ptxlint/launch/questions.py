@@ -51,13 +51,25 @@ def carried(found: LaunchOutcomes, kind: str) -> Iterator[Generalisation]:
 
 def right_below(found: LaunchOutcomes, answer: Answer, kind: str) -> Generalisation | None:
     """For which smaller launches neither what is refuted nor what is like it goes wrong."""
-    wrong = answer.first.judged.access
-    alike = {
+    return found.reach.below(kind, _alike_to(found, answer, kind), is_wrong=True)
+
+
+def shown_below(found: LaunchOutcomes, answer: Answer, kind: str) -> Iterator[Generalisation]:
+    """For which smaller launches what is open is proved, and all that is like it."""
+    smaller = found.reach.below(kind, _alike_to(found, answer, kind), is_wrong=False)
+    if smaller is not None:
+        yield smaller
+
+
+def _alike_to(found: LaunchOutcomes, answer: Answer, kind: str) -> set[int]:
+    """The instructions whose accesses have to do with an answer: all for a number that wraps, else
+    those that do the same to the same tensor."""
+    own = answer.first.judged.access
+    return {
         access.instr.index
         for access in (outcome.judged.access for outcome in found.outcomes)
-        if kind == OVERFLOW or (access.base, access.kind) == (wrong.base, wrong.kind)
+        if kind == OVERFLOW or (access.base, access.kind) == (own.base, own.kind)
     }
-    return found.reach.refuted(kind, alike)
 
 
 def settled(found: LaunchOutcomes, instrs: Collection[int]) -> str:
@@ -196,5 +208,5 @@ def thread_of(outcome: Outcome) -> str:
 
 __all__ = [
     "ABOVE", "BELOW", "MISALIGNED", "OVERFLOW", "Answer", "answers", "carried", "element_at",
-    "element_of", "place", "right_below", "settled", "thread_of", "touched",
+    "element_of", "place", "right_below", "settled", "shown_below", "thread_of", "touched",
 ]  # fmt: skip

@@ -146,7 +146,7 @@ def _carried(item: Obligation, known: tuple[str, ...]) -> tuple[list[str], tuple
     texts = tuple(part.text for part in item.generalises)
     if not texts or texts == known:
         return [f"    {plain('likewise for these sizes')}"] if texts else [], known
-    right = "right " if item.status == "refuted" else ""
+    right = {"refuted": "right ", "open": "shown "}.get(item.status, "")
     return [f"    {plain(right + text)}" for text in texts], texts
 
 

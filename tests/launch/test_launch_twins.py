@@ -180,6 +180,42 @@ def test_the_finding_says_from_which_grid_on(kernel: str, name: str, programs: i
 
 
 @pytest.mark.parametrize(
+    ("kernel", "name", "rule", "size", "span", "only", "fails_at"),
+    [
+        ("copy_rows", "524288", "BND301", "n", (1, 524_288, 1), False, 524_289),
+        ("copy_rows", "524289", "BND301", "n", (1, 524_288, 1), False, 524_289),
+        ("copy_tiles", "16743", "BND302", "M", (1, 16_743, 1), False, 16_744),
+        ("copy_tiles", "16744", "BND301", "M", (1, 16_743, 1), False, 16_744),
+        ("fill", "2147483648", "BND301", "n", (1, 1 << 31, 1), False, (1 << 31) + 1),
+        ("fill", "3270000000", "BND301", "n", (1, 1 << 31, 1), False, (1 << 31) + 1),
+        ("copy_heads", "10922", "BND304", "n", (1, 65_535, 1), False, 65_536),
+        ("scale_line", "whole tiles", "MSK203", "n", (1024, 1 << 31, 1024), True, None),
+        ("map_masked", "5", "BND302", "n", (1, (1 << 31) - 1, 1), False, None),
+        ("gather", "indices inside", "BND302", "n", (5000, (1 << 31) - 1, 1), False, None),
+    ],
+)
+def test_how_far_the_verdict_carries(
+    kernel: str,
+    name: str,
+    rule: str,
+    size: str,
+    span: tuple[int, int, int],
+    only: bool,
+    fails_at: int | None,
+) -> None:
+    (case,) = [c for c in LAUNCHES.CASES if (c.kernel, c.name) == (kernel, name)]
+    twin = TWINS[kernel]
+    text, names = compiled(kernel, 0, 90)
+    launch = LAUNCHES.launch(list(names), twin.types, twin.builds[0], case.given(twin.builds[0]))
+    report = run([Input("twin.ptx", text, None, (launch,))], Options(select=(rule,)))
+    parts = [part for o in report.obligations for part in o.generalises if part.name == size]
+    assert (parts[0].low, parts[0].high, parts[0].step) == span
+    assert parts[0].only == only
+    if fails_at is not None:
+        assert parts[0].fails_at == fails_at
+
+
+@pytest.mark.parametrize(
     ("kernel", "name", "program"),
     [("copy_rows", "524289", 524_288), ("fill", "3270000000", 2**31 // 1024)],
 )

@@ -78,19 +78,23 @@ class Reach:
                 said += 1
                 yield found
 
-    def refuted(self, kind: str, instrs: Collection[int]) -> Generalisation | None:
-        """For which smaller sizes some accesses are right that are not under this launch."""
+    def below(self, kind: str, instrs: Collection[int], *, is_wrong: bool) -> Generalisation | None:
+        """For which smaller sizes some accesses are right of which that is not so, or not known,
+        under this launch. If one is wrong here the next size must be, too."""
         for number in self._begun():
             family = self.families[number]
             under = self._of(number, 1)
             span = span_below(under, instrs, kind, family.value - 1)
             if under.budget.spent:
                 self._note(under.budget)
-            if span is not None and (
-                span.high == family.value - 1
-                or self._fails(number, span.high + 1, frozenset(instrs))
-            ):
-                return _statement(family, span, fails_at=span.high + 1)
+            if span is None:
+                continue
+            next_one = span.high + 1
+            fails = (is_wrong and next_one == family.value) or self._fails(
+                number, next_one, frozenset(instrs)
+            )
+            if fails or not is_wrong:
+                return _statement(family, span, fails_at=next_one if fails else None)
         return None
 
     def launched(self) -> Iterator[Generalisation]:
