@@ -99,6 +99,18 @@ add.s64 %rd5, %rd2, %rd3;
 ret;
 }
 """
+# A program for each head of each batch; rows of 128.
+HEADS = """
+mul.wide.s32 %rd3, %r3, 512;
+mul.wide.u32 %rd6, %r4, 4;
+add.s64 %rd3, %rd3, %rd6;
+add.s64 %rd4, %rd1, %rd3;
+add.s64 %rd5, %rd2, %rd3;
+ld.global.b32 %r6, [%rd4];
+st.global.b32 [%rd5], %r6;
+ret;
+}
+"""
 # An index from memory, times n.
 SCALED = """
 mul.wide.u32 %rd3, %r4, 4;
@@ -113,6 +125,7 @@ ret;
 """
 KERNELS = {
     "scaled": HEAD + SCALED,
+    "heads": HEAD + HEADS,
     "vector": HEAD + VECTOR,
     "guarded": TILE + COPY.format(guard="@%p1"),
     "exact": TILE + COPY.format(guard=""),
@@ -224,6 +237,16 @@ def test_a_stride_goes_with_the_extents_that_it_follows_from() -> None:
     # 100 columns are read: no row may be shorter.
     assert (first.low, first.fails_at) == (100, None)
     assert first.premises == ("x [300, stride]", "y [300, stride]")
+
+
+def test_a_grid_may_be_a_product_of_extents() -> None:
+    arguments = {"x": "float32[24, 6, 128]", "y": "float32[24, 6, 128]", "n": 7, "stride": 9}
+    statements = stated("heads", {"grid": 144, "arguments": arguments}, "BND302")
+    assert [s.premises for s in statements] == [
+        ("x [N, 6, 128]", "y [N, 6, 128]", "grid x = 6 * N"),
+        ("x [24, N, 128]", "y [24, N, 128]", "grid x = 24 * N"),
+    ]
+    assert [(s.low, s.here) for s in statements] == [(1, 24), (1, 6)]
 
 
 def test_nothing_is_stated_of_what_running_has_settled() -> None:

@@ -101,6 +101,8 @@ class Reach:
         """For which other launches a device takes the grid; at most one."""
         limits = self._limits
         for family in self.families:
+            if not (family.tensors or family.scalars):
+                continue
             beyond = family.at(family.limit + 1).grid
             # Along x there is room for all that fits a device otherwise.
             if any(count > most for count, most in zip(beyond[1:], limits[1:], strict=True)):

@@ -192,12 +192,30 @@ class _Finder:
     def _axes(self, size: int, *, alone: bool) -> Iterator[tuple[int, Axis]]:
         """The axes that have the size for their number of CTAs, or count tiles of it."""
         for at, count in enumerate(self._bound.grid):
-            if count == size:
+            fitting = self._counting(size, at)
+            others = [other for other in self._scalars.values() if other != size]
+            if count == size and not any(self._counting(other, at) for other in others):
                 yield at, Axis(_NUMBER, 1)
+            elif alone:
                 continue
-            fitting = [tile for tile in self._tiles.get(at, ()) if -(-size // tile) == count]
-            if fitting and not alone:
+            elif fitting:
                 yield at, Axis(_NUMBER, fitting[0])
+            elif self._is_product(count, size):
+                yield at, Axis((0, count // size), 1)
+
+    def _is_product(self, count: int, size: int) -> bool:
+        """True for programs for each of two extents, as for heads in batches."""
+        other, rest = divmod(count, size)
+        return not rest and other in self._extents - {1} and count not in self._extents
+
+    def _counting(self, size: int, at: int) -> list[int]:
+        """Tiles of which an axis of the grid counts as many as a size has."""
+        count = self._bound.grid[at]
+        return [tile for tile in self._tiles.get(at, ()) if -(-size // tile) == count]
+
+    @property
+    def _extents(self) -> set[int]:
+        return {extent for tensor in self._tensors.values() for extent in tensor.shape}
 
     # How far ------------------------------------------------------------------------------------
     def _limit(self, family: Family) -> int:
