@@ -85,8 +85,9 @@ class Promises:
             and region.tensor.values is not None
             and region.storage not in written
         }
-        if sources:
-            self._copied = CopiedNumbers(facts, sources)
+        self._source |= {copy: (region,) for copy, region in sources.items()}
+        if sources or self._by_instr:
+            self._copied = CopiedNumbers(facts, sources, self._by_instr.get)
 
     def of(self, instr: int) -> tuple[int, int] | None:
         """Bounds of each number that an instruction loads; None where nothing is promised."""
@@ -95,7 +96,8 @@ class Promises:
             found = self._copied.of(load) if load.shape.space == "shared" else None
             if found is None:
                 return None
-            self._by_instr[instr], self._source[instr] = found
+            self._by_instr[instr], brought = found
+            self._source[instr] = tuple(r for i in brought for r in self._source.get(i, ()))
         return self._by_instr.get(instr)
 
     @property

@@ -204,6 +204,36 @@ def test_numbers_that_are_copied_to_shared_memory(size: str, values: Any, status
     assert statuses(COPIED.replace("{size}", size), values=values)[1] == status
 
 
+BROADCAST = """setp.eq.s32 %p1, %r3, {first};
+mov.u32 %r5, 0;
+@%p1 atom.global.gpu.relaxed.add.u32 %r5, [%rd2], 1;
+mov.u32 %r6, smem;
+@%p1 st.shared.b32 [%r6], %r5;
+bar.sync 0;
+ld.shared.b32 %r7, [smem];
+mul.wide.s32 %rd4, %r7, 4;
+add.s64 %rd5, %rd3, %rd4;
+st.global.b32 [%rd5], %r4;
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "launch", "status"),
+    [
+        # Five programs find 0 to 4, which is not more than 640 threads might.
+        ("0", {"values": (0, 0)}, "proved"),
+        ("0", {"values": (0, 1)}, "open"),
+        ("0", {}, "open"),
+        # Nobody stores: the word is of before.
+        ("200", {"values": (0, 0)}, "open"),
+    ],
+)
+def test_what_one_thread_finds_for_all(first: str, launch: dict[str, Any], status: str) -> None:
+    found = outcomes(BROADCAST.replace("{first}", first), **launch)
+    assert statuses(BROADCAST.replace("{first}", first), **launch)[1] == status
+    assert found.premises == (("ids holds 0 … 0",) if status == "proved" else found.premises)
+
+
 def test_shared_memory_that_others_write_is_not_promised() -> None:
     body = COPIED.replace("{size}", "4").replace(
         "bar.sync 0;", "bar.sync 0;\nst.shared.b32 [%r7], %r4;\nbar.sync 0;"
