@@ -1,9 +1,9 @@
-"""BND306: an array reached with a stride here and without it there."""
+"""BND306: an array that is reached with strides which are not its own, or not everywhere."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ptxlint.dataflow.access import (
     Access,
@@ -17,7 +17,13 @@ from ptxlint.dataflow.access import (
 from ptxlint.dataflow.polynomial import Monomial, Polynomial
 from ptxlint.facts import Facts
 from ptxlint.ir.function import Function
-from ptxlint.rulekit import Hit, Note, Rule, Sample, Verdict
+from ptxlint.launch.analysis import LaunchAnalysis, LaunchOutcomes, Outcome
+from ptxlint.launch.questions import place, thread_of, touched
+from ptxlint.rulekit import TILE_START, Hit, Note, Rule, Sample, Verdict, refuted
+
+if TYPE_CHECKING:
+    from ptxlint.launch.binding import Region
+    from ptxlint.launch.under import Judged
 
 _MAX_FORMS: Final = 24
 """So many ways to reach one array are compared with each other."""
@@ -37,6 +43,19 @@ _HEAD = """
             add.s64 %rd4, %rd1, %rd3;
             ld.global.b32 %r6, [%rd4];
 """
+_COPY: Final = (
+    TILE_START + "@%p1 ld.global.b32 %r6, [%rd4];{mark}\n@%p1 st.global.b32 [%rd5], %r6;\nret;"
+)
+
+
+def _launch(stride: int) -> dict[str, object]:
+    view = {"kind": "tensor", "dtype": "float32", "shape": [8, 128], "strides": [stride, 1]}
+    out = "float32[8, 128]"
+    return {
+        "grid": 8,
+        "block": 128,
+        "arguments": {"in_ptr": view, "out_ptr": out, "n_elements": 1024},
+    }
 
 
 class StrideMismatch(Rule):
@@ -46,17 +65,25 @@ class StrideMismatch(Rule):
     confidence = "medium"
     category = "bounds"
     family = "stride"
-    needs = (AccessAnalysis,)
-    summary = "One index of an array is multiplied by a stride here, and by none or another there."
+    needs = (AccessAnalysis, LaunchAnalysis)
+    summary = "An array is reached with a stride here and without it there, or not by its own."
     why = (
         "A kernel that takes a stride must use it at every access of that array. Where one pass "
         "multiplies an index by it and another does not, the result is right only for "
         "a stride of 1, that is for the contiguous tensors that tests use; where another "
         "multiplies it by another stride, only if both are equal. Indices are compared by value, "
         "all other parts of the two addresses must be the same, and a stride counts only if the "
-        "other access has no use for it, so x[i, j] and x[j, i] are no mismatch."
+        "other access has no use for it, so x[i, j] and x[j, i] are no mismatch. Under a launch "
+        "tensors have strides. Where one has gaps (some columns of a wider one) or repeats itself "
+        "(expanded), each access is proved to be to one of its elements, or refuted: a thread "
+        "comes to what is none of them, and all threads together go exactly as far as they would "
+        "if the elements lay without gaps, or by the strides of another tensor of that shape. A "
+        "kernel that walks on by purpose, from one part of a packed tensor to the next, is open."
     )
-    fix = "Multiply the index by the stride in both places."
+    fix = (
+        "Multiply the index by the stride everywhere; pass the strides that the tensor has, or a "
+        "contiguous one."
+    )
     refs = ("https://github.com/ModelTC/LightLLM/issues/1467",)
     bad = (
         Sample(
@@ -93,8 +120,14 @@ class StrideMismatch(Rule):
             ret;
             """,
         ),
+        Sample(
+            "rows 256 elements apart, taken for 128",
+            _COPY.replace("{mark}", " //~ BND306"),
+            launch=_launch(256),
+        ),
     )
     good = (
+        Sample("rows without gaps", _COPY.replace("{mark}", ""), launch=_launch(128)),
         Sample(
             "both passes use it",
             _HEAD
@@ -138,7 +171,7 @@ class StrideMismatch(Rule):
     )
 
     def check(self, fn: Function, facts: Facts) -> Iterator[Hit | Verdict]:
-        """A hit for each array that is reached in two ways; one verdict a kernel with strides."""
+        """A hit for each array that is reached in two ways, or not by its own strides."""
         accesses = facts.get(AccessAnalysis)
         forms = _forms(accesses)
         for of_base in forms.values():
@@ -148,6 +181,59 @@ class StrideMismatch(Rule):
                 yield Verdict("refuted", "one index has two strides", hit.at)
             elif any(form.scales for form in of_base):
                 yield from _undisputed(of_base, accesses)
+        for found in facts.get(LaunchAnalysis) if facts.launches else ():
+            yield from _under(found)
+
+
+def _under(found: LaunchOutcomes) -> Iterator[Hit | Verdict]:
+    """What is to be said of the tensors of a launch that are parts of their storages."""
+    from ptxlint.launch.views import is_part, keeps_to, view_of
+
+    under, bound = found.under, found.bound
+    for region in dict.fromkeys(bound.regions.values()):
+        view = view_of(region.tensor)
+        if not is_part(region, view):
+            continue
+        accesses = [o.judged for o in found.outcomes if o.judged.region == region]
+        accesses = [judged for judged in accesses if not judged.never]
+        if not accesses:
+            continue
+        at = accesses[0].access.instr
+        if view is None:
+            yield Verdict("open", f"the strides of {region.name} overlap", at, launch=bound)
+        elif all(keeps_to(under, judged, view) for judged in accesses):
+            said = f"each access to {region.name} is to one of its elements"
+            yield Verdict("proved", said, at, launch=bound)
+        else:
+            yield from _walk(found, region, accesses)
+
+
+def _walk(found: LaunchOutcomes, region: Region, accesses: list[Judged]) -> Iterator[Hit | Verdict]:
+    """What threads do that are run, where accesses may not be to elements."""
+    from ptxlint.launch.view_walk import walked
+    from ptxlint.launch.views import ends_within, other_ends, view_of
+
+    under, bound, tensor = found.under, found.bound, region.tensor
+    view = view_of(tensor)
+    assert view is not None
+    went = walked(under, accesses, region, view)
+    way = other_ends(region, bound.regions.values()).get(went.end)
+    is_whole = way is not None and all(ends_within(under, j, went.end) for j in accesses)
+    if went.judged is None or went.witness is None or not is_whole:
+        instr = accesses[0].access.instr
+        reason = f"that all accesses to {region.name} are to its elements is not known"
+        yield Verdict("open", reason, instr, launch=bound)
+        return
+    shown, instr = Outcome(went.judged, went.witness), went.judged.access.instr
+    shape, strides = (", ".join(map(str, part)) for part in (tensor.shape, tensor.strides))
+    message = (
+        f"{thread_of(shown)} {touched(shown)} {went.witness.offset:,} bytes from its first "
+        f"element, where [{shape}] with strides [{strides}] has none: the kernel goes over it as "
+        f"if it lay {way}"
+    )
+    key = f"elements of {region.name}"
+    label = f"{touched(shown)} between its elements"
+    yield from refuted(bound, message, instr, key, label, place(found, shown))
 
 
 class Form(NamedTuple):

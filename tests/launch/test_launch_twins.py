@@ -18,7 +18,7 @@ from ptxlint.frontends.discovery import Input
 
 HERE = Path(__file__).resolve().parent
 FIXTURES = HERE.parents[1] / "fixtures"
-RULES = ("BND301", "BND302", "BND303", "BND304", "BND305", "HAZ601", "HAZ603", "HAZ604")
+RULES = ("BND301", "BND302", "BND303", "BND304", "BND305", "HAZ601", "HAZ603", "HAZ604", "BND306")
 
 
 def _module(path: Path) -> Any:
@@ -33,7 +33,7 @@ def _module(path: Path) -> Any:
 
 BUILDS = _module(FIXTURES / "twin_builds.py")
 LAUNCHES = _module(HERE / "launch_twins.py")
-MODULES = ("twins/coverage", "twins/launches", "twins/reruns")
+MODULES = ("twins/coverage", "twins/launches", "twins/reruns", "twins/views")
 LAUNCHED = {case.kernel for case in LAUNCHES.CASES}
 TWINS = {
     twin.kernel: twin

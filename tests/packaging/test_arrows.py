@@ -27,7 +27,7 @@ WITH_ARRAYS = {
     for name in (
         "coverage/cells", "coverage/program_map", "coverage/runs", "exact", "first_reads",
         "float_words", "lane_numbers", "lanes", "left_behind", "machine", "memory", "memory_steps",
-        "warps", "words",
+        "warps", "view_walk", "words",
     )
 }  # fmt: skip
 

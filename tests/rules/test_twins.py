@@ -121,7 +121,7 @@ def test_no_defect_is_proved_absent(twin: Any, build: dict[str, Any], capability
     assert {(rule, line, "proved") for rule, line in twin.marks}.isdisjoint(said)
 
 
-LAUNCHED = {"twins/coverage", "twins/launches", "twins/reruns"}
+LAUNCHED = {"twins/coverage", "twins/launches", "twins/reruns", "twins/views"}
 """Their defects are those of launches: tests/launch has them."""
 
 
