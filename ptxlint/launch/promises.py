@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ptxlint.dataflow.access import Access, AccessAnalysis, Accesses
 from ptxlint.facts import Facts
 from ptxlint.launch.binding import Bound, Region
-from ptxlint.launch.told_numbers import CopiedNumbers, found_by_atomics
+from ptxlint.launch.told_numbers import CopiedNumbers, found_by_atomics, is_element
 from ptxlint.launch.writers import Writers, storages_of, writers_of
 from ptxlint.launches import DTYPE_BYTES, Tensor
 
@@ -54,8 +54,9 @@ class Promises:
             if access.kind != "load" or region is None or region.storage in written:
                 continue
             self._source[access.instr.index] = (region,)
-            if region.tensor.values is not None and not self.is_shared:
-                self._by_instr[access.instr.index] = region.tensor.values
+            values = region.tensor.values
+            if values is not None and not self.is_shared and is_element(access.instr, region):
+                self._by_instr[access.instr.index] = values
             if region.tensor.contents is not None:
                 self._told.add(access.instr.index)
                 self._contents[region.storage] = region.tensor

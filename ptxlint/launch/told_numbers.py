@@ -216,6 +216,8 @@ def found_by_atomics(
         added = instr.operands[-1]
         if access.kind != "atomic" or not instr.shape.has("add") or isinstance(added, Vector):
             return {}
+        if not is_element(instr, bound.regions[access.base]):
+            return {}
         poly = symbolic.operand_of(instr, added)
         if instr.shape.type[0] not in "bus" or loops.innermost(block_of[instr.index]) is not None:
             return {}
@@ -232,8 +234,13 @@ def found_by_atomics(
     return {index: (low, high + total - own) for index, own in found.items()}
 
 
+def is_element(instr: Instr, region: Region) -> bool:
+    """True if an instruction accesses numbers as the tensor has them, not several at once."""
+    return BITS.get(instr.shape.type, 0) == 8 * DTYPE_BYTES[region.tensor.dtype]
+
+
 def _around(bounds: list[Bounds]) -> Bounds:
     return min(low for low, _ in bounds), max(high for _, high in bounds)
 
 
-__all__ = ["CopiedNumbers", "found_by_atomics"]
+__all__ = ["CopiedNumbers", "found_by_atomics", "is_element"]

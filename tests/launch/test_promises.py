@@ -11,7 +11,7 @@ from ptxlint.frontends.ptx import parse
 from ptxlint.launch.analysis import LaunchAnalysis, LaunchOutcomes
 from ptxlint.launch.binding import bind
 from ptxlint.launch.questions import ABOVE, carried
-from ptxlint.launches import Argument, Launch, Scalar, Tensor
+from ptxlint.launches import DTYPE_BYTES, Argument, Launch, Scalar, Tensor
 
 HEAD = """.version 8.0
 .target sm_80
@@ -48,7 +48,9 @@ def outcomes(body: str, **launch: Any) -> LaunchOutcomes:
     size = launch.get("ids", len(contents or range(8)))
     arguments: dict[str, Argument] = {
         "x": _tensor(launch.get("x", 640), 0),
-        "ids": _tensor(size, launch.get("storage", 1))._replace(values=values, contents=contents),
+        "ids": _tensor(size, launch.get("storage", 1), launch.get("dtype", "int32"))._replace(
+            values=values, contents=contents
+        ),
         "out": _tensor(launch.get("out", 640), 2),
         "n": Scalar("u32", launch.get("n", 640)),
     }
@@ -71,8 +73,8 @@ def statuses(body: str, **launch: Any) -> dict[int, str]:
     return out
 
 
-def _tensor(elements: int, storage: int) -> Tensor:
-    return Tensor("int32", (elements,), (1,), storage, 4 * elements)
+def _tensor(elements: int, storage: int, dtype: str = "int32") -> Tensor:
+    return Tensor(dtype, (elements,), (1,), storage, DTYPE_BYTES[dtype] * elements)
 
 
 ONE_BY_ONE = """mul.wide.s32 %rd4, %r3, 4;
@@ -109,6 +111,17 @@ ld.global.b32 %r10, [%rd7];
 )
 def test_a_gather(body: str, told: dict[str, Any], status: str) -> None:
     assert statuses(body, **told)[1] == status
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int64"])
+def test_several_numbers_in_one_word_are_not_one(dtype: str) -> None:
+    """Four bytes that are 1 are the index 16,843,009."""
+    one = dict.fromkeys(("values",), (0, 1))
+    assert statuses(ONE_BY_ONE, dtype=dtype, ids=64, **one)[1] == "open"
+    assert statuses(FOUR_AT_ONCE, dtype=dtype, ids=64, **one)[1] == "open"
+    assert statuses(ONE_BY_ONE, dtype=dtype, contents=(1,) * 64)[1] == (
+        "proved" if dtype == "int64" else "refuted"
+    )
 
 
 def test_what_the_kernel_writes_over_is_not_promised() -> None:
