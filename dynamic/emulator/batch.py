@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ptxlint.dynamic.emulator.device import Device
     from ptxlint.dynamic.emulator.effects.barriers import Barrier
     from ptxlint.dynamic.emulator.effects.clusters import ClusterBarrier
+    from ptxlint.dynamic.emulator.labels.tracker import Labels
     from ptxlint.dynamic.emulator.program import Program
     from ptxlint.dynamic.emulator.sanitizer.races import RaceWatch
 
@@ -65,6 +66,7 @@ class Batch:
         """True once lanes were waited for that do not come."""
         self.barriers: dict[int, Barrier] = {}
         self.watch: RaceWatch | None = None
+        self.labels: Labels | None = None
         self.interval: NDArray[np.int64] = np.zeros(len(self.ctas), dtype=np.int64)
         """How many barriers each CTA has passed."""
         self.shared_stride = -(-max(device.shared, 1) // 16) * 16

@@ -58,6 +58,8 @@ class Device:
         self.capability = capability
         self.faults: list[Fault] = []
         self.counters: Counters | None = None
+        self.is_muted = False
+        """True while a step is run that is no part of the launch: what it does is not reported."""
         self.shadow: Shadow | None = None
         """Who touched each byte of global memory last, where races are looked for."""
         self._seen: dict[tuple[str, int], int] = {}
@@ -85,6 +87,8 @@ class Device:
         **values: int,
     ) -> None:
         """Note a fault of the lanes of a mask; of each kind one an instruction."""
+        if self.is_muted:
+            return
         count = int(np.broadcast_to(lanes, batch.shape).sum())
         key = kind, instr.index
         at = self._seen.get(key)

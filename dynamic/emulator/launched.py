@@ -11,7 +11,7 @@ from ptxlint.dynamic.emulator.counters import Counters
 from ptxlint.dynamic.emulator.formats import Array
 from ptxlint.dynamic.emulator.host_maps import host_maps
 from ptxlint.dynamic.emulator.inputs import InputError, Inputs, view
-from ptxlint.dynamic.emulator.run import MOST_TURNS, Emulator, Outcome
+from ptxlint.dynamic.emulator.run import MOST_TURNS, Emulator, Outcome, Padding
 from ptxlint.facts import KernelMetadata
 from ptxlint.launch.binding import Bound, Region
 from ptxlint.launches import DTYPE_BYTES, Extent, Tensor
@@ -43,6 +43,7 @@ def run_launch(
     most_turns: int = MOST_TURNS,
     watches_races: bool = False,
     metadata: KernelMetadata | None = None,
+    padding: Padding | None = None,
 ) -> Ran:
     """Run a launch on contents. Raises `InputError` where memory or contents do not fit."""
     if max(bound.launch.cluster) > 1:
@@ -66,6 +67,7 @@ def run_launch(
         counters=counters,
         most_turns=most_turns,
         watches_races=watches_races,
+        padding=padding,
     )
     outputs = {}
     for region in (*bound.regions.values(), *bound.descriptors.values()):

@@ -35,7 +35,11 @@ def _meeting(step: Step, who: Reader | None, size: int) -> Waiting:
                 ready = _ready(batch, mask, here, who, size)
                 if not holds(ready):
                     return
-            step(batch, ready)
+            if batch.labels is None:
+                step(batch, ready)
+            else:
+                segment = batch.program.segments[here]
+                batch.labels.around(segment.frame, segment.instrs[0], step, ready)
             batch.go(behind, ready)
 
         return come

@@ -9,6 +9,7 @@ from ptxlint.dynamic.emulator.batch import Step
 
 if TYPE_CHECKING:
     from ptxlint.dynamic.emulator.batch import Batch, Mask
+    from ptxlint.dynamic.emulator.frame import Frame
     from ptxlint.ir.function import Function
     from ptxlint.ir.instruction import Instr
 
@@ -21,10 +22,11 @@ class Segment:
     follows it. `end` says where the lanes go on.
     """
 
-    __slots__ = ("end", "instrs", "rank", "steps")
+    __slots__ = ("end", "frame", "instrs", "rank", "steps")
 
-    def __init__(self, rank: tuple[int, ...]) -> None:
+    def __init__(self, rank: tuple[int, ...], frame: Frame) -> None:
         self.rank = rank
+        self.frame = frame
         self.steps: list[Step] = []
         self.instrs: list[Instr] = []
         """One for each step."""

@@ -11,6 +11,7 @@ from ptxlint.dynamic.emulator.arena import Allocation, Arena
 from ptxlint.dynamic.emulator.batch import Batch
 from ptxlint.dynamic.emulator.counters import Counters
 from ptxlint.dynamic.emulator.device import Device, Fault
+from ptxlint.dynamic.emulator.labels.tracker import Labels, Leak
 from ptxlint.dynamic.emulator.layout import Layout
 from ptxlint.dynamic.emulator.program import Program
 from ptxlint.dynamic.emulator.sanitizer.races import RaceWatch
@@ -32,11 +33,19 @@ _WATCHED_LANES: Final = 2048
 
 
 class Outcome(NamedTuple):
-    """What a run came to: what was done wrong, and by how many CTAs all was done."""
+    """What a run came to: what was done wrong, and by how many CTAs all was done. `leaks` are
+    stores of padding, where that was followed."""
 
     faults: list[Fault]
     ctas: int
     is_complete: bool
+    leaks: tuple[Leak, ...] = ()
+
+
+class Padding(NamedTuple):
+    """That padding is followed from these loads (by the index of their instruction; None: all)."""
+
+    sites: frozenset[int] | None = None
 
 
 class Emulator:
@@ -78,9 +87,11 @@ class Emulator:
         counters: Counters | None = None,
         most_turns: int = MOST_TURNS,
         watches_races: bool = False,
+        padding: Padding | None = None,
     ) -> Outcome:
         """Run a launch. `values` are the bytes of parameters by name; those missing are zeros.
         `ctas` are those of the grid that are run, all without it."""
+        leaks: list[Labels] = []
         parameters = np.zeros(max(self.program.parameter_bytes, 1), dtype=np.uint8)
         for variable in self.kernel.params:
             given = values.get(variable.name)
@@ -105,6 +116,9 @@ class Emulator:
                 batch = Batch(device, self.program, ctas[start : start + at_once])
                 if watches_races:
                     batch.watch = RaceWatch(batch, start, device.shadow)
+                if padding is not None:
+                    batch.labels = Labels(batch, padding.sites)
+                    leaks.append(batch.labels)
                 if order is None:
                     order = ranks(batch)
                 waiting.append(Schedule(batch, order))
@@ -118,7 +132,8 @@ class Emulator:
             for schedule in waiting:
                 schedule.give_up()
         done = len(ctas) - sum(s.unfinished() for s in waiting)
-        return Outcome(device.faults, done, is_complete)
+        found = tuple(leak for labels in leaks for leak in labels.leaks.values())
+        return Outcome(device.faults, done, is_complete, found)
 
 
 def _ctas(grid: Extent) -> list[Extent]:
@@ -133,6 +148,7 @@ def run(
     *,
     dynamic_shared: int = 0,
     watches_races: bool = False,
+    padding: Padding | None = None,
 ) -> Outcome:
     """Run a kernel on numpy arrays, which are changed in place, and numbers, in the order of its
     parameters; parameters beyond the arguments (Triton's scratch pointers) are zeros."""
@@ -162,10 +178,11 @@ def run(
         arena,
         dynamic_shared,
         watches_races=watches_races,
+        padding=padding,
     )
     for allocation, argument in placed:
         argument[...] = arena.contents(allocation).view(argument.dtype).reshape(argument.shape)
     return outcome
 
 
-__all__ = ["LANES", "Emulator", "Outcome", "run"]
+__all__ = ["LANES", "Emulator", "Outcome", "Padding", "run"]

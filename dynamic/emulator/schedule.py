@@ -32,7 +32,7 @@ class Schedule:
     def run(self, turns: int) -> bool:
         """Go on for so many turns; True once all lanes have left."""
         batch, segments, fronts = self._batch, self._batch.program.segments, self._batch.fronts
-        counters = batch.device.counters
+        counters, labels = batch.device.counters, batch.labels
         for _ in range(turns):
             if not fronts and not self._wake():
                 return True
@@ -41,8 +41,12 @@ class Schedule:
             segment = segments[place]
             if counters is not None:
                 counters.ran(batch, segment.instrs, mask)
-            for step in segment.steps:
-                step(batch, mask)
+            if labels is None:
+                for step in segment.steps:
+                    step(batch, mask)
+            else:
+                for step, instr in zip(segment.steps, segment.instrs, strict=False):
+                    labels.around(segment.frame, instr, step, mask)
             segment.end(batch, mask)
         return False
 

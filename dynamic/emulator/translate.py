@@ -59,20 +59,20 @@ class Translator:
         self.registers = max(self.registers, frame.base + len(frame.function.registers))
         cfg = build(frame.function)
         order = ranks(cfg)
-        starts = [self._segment((*outer, place, 0)) for place in order]
+        starts = [self._segment((*outer, place, 0), frame) for place in order]
         for block in cfg.blocks:
             if block.index in cfg.reachable:
                 _BlockTranslation(self, frame, cfg, starts, back, block).run()
         return starts[cfg.entry]
 
-    def _segment(self, rank: tuple[int, ...]) -> int:
-        self.segments.append(Segment(rank))
+    def _segment(self, rank: tuple[int, ...], frame: Frame) -> int:
+        self.segments.append(Segment(rank, frame))
         return len(self.segments) - 1
 
     def after(self, number: int) -> int:
         """A new segment that follows one in the order, in the same block."""
         *outer, part = self.segments[number].rank
-        return self._segment((*outer, part + 1))
+        return self._segment((*outer, part + 1), self.segments[number].frame)
 
 
 class _BlockTranslation:

@@ -1,0 +1,84 @@
+"""No run disproves what is said of masks: padding of loads called proved reaches no store."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ptxlint.dynamic.emulator.inputs import RandomInputs
+from ptxlint.dynamic.emulator.run import Emulator
+from ptxlint.dynamic.emulator.semantics import UnsupportedError
+from ptxlint.dynamic.judge.masks import leaks, said
+from ptxlint.frontends.ptx import parse
+
+
+def load(name: str) -> Any:
+    """A module that lies beside this one."""
+    path = Path(__file__).with_name(f"{name}.py")
+    spec = importlib.util.spec_from_file_location(f"soundness_{name}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+LAUNCHES, refilled = load("launches"), load("refilled").refilled
+SAMPLE = ("softmax", "argmax", "layer_norm_fwd", "attention", "matmul_dot_fp16", "rmsnorm_bf16")
+
+
+def leaking(name: str, arch: str, status: str, first: int | None, text: str = "") -> list[bool]:
+    """Whether padding of the loads with a verdict leaves each launch that the reference lists;
+    empty without such loads."""
+    build = LAUNCHES.emulated.build(name, arch)
+    module = parse(text or build.path.read_text(), str(build.path))
+    emulator = Emulator(module, module.kernels()[0])
+    beside = LAUNCHES.metadata(build)
+    sites = getattr(said(emulator, beside), status)
+    if not sites:
+        return []
+    chosen = list(LAUNCHES.launches(build, 0))[:first]
+    return [bool(leaks(emulator, one, beside, RandomInputs(1), sites)) for one in chosen]
+
+
+@pytest.mark.parametrize("name", SAMPLE)
+def test_padding_that_is_proved_to_do_no_harm_reaches_no_store(name: str) -> None:
+    found = leaking(name, "sm_80", "proved", 2)
+    assert found
+    assert not any(found)
+
+
+@pytest.mark.slow
+def test_no_padding_that_is_proved_to_do_no_harm_reaches_a_store(
+    build_names: Callable[[str], list[str]],
+) -> None:
+    done = 0
+    for name in build_names("sm_80"):
+        try:
+            found = leaking(name, "sm_80", "proved", None)
+        except UnsupportedError:
+            continue
+        assert not any(found), name
+        done += len(found)
+    print(f"{done} replays")
+    assert done > 200
+
+
+def test_a_fill_that_is_refuted_leaks_wherever_there_is_a_tail() -> None:
+    # Of the sizes of the reference all but 1024 leave lanes empty.
+    found = leaking("softmax_buggy", "sm_80", "refuted", None)
+    assert found == [True, True, False, True, True, True]
+
+
+def test_a_softmax_that_is_filled_anew_leaks() -> None:
+    text = LAUNCHES.emulated.build("attention", "sm_80").path.read_text()
+    changed = refilled(text, {0: "0f3F800000"})
+    assert changed is not None
+    assert any(leaking("attention", "sm_80", "refuted", 3, changed))
+    assert not any(leaking("attention", "sm_80", "proved", 3, changed))
