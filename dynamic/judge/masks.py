@@ -58,7 +58,8 @@ def leaks(
     """
     bound = bind(emulator.kernel, launch, {}, metadata)
     ran = run_launch(emulator, bound, inputs, most_turns=_TURNS, padding=Padding(sites))
-    return ran.outcome.leaks
+    found: tuple[Leak, ...] = ran.outcome.leaks
+    return found
 
 
 __all__ = ["Said", "leaks", "said"]

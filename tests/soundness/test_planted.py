@@ -53,8 +53,17 @@ def one_byte_more(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _with(monkeypatch: pytest.MonkeyPatch, change: Callable[[Bound], Bound]) -> None:
-    own = under._setting
-    monkeypatch.setattr(under, "_setting", lambda bound, promises: own(change(bound), promises))
+    own = UnderLaunch._setting
+
+    def changed(self: UnderLaunch) -> Any:
+        bound = self.bound
+        self.bound = change(bound)
+        try:
+            return own(self)
+        finally:
+            self.bound = bound
+
+    monkeypatch.setattr(UnderLaunch, "_setting", changed)
 
 
 def last_program_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
