@@ -23,7 +23,8 @@ from ptxlint.facts import Facts
 from ptxlint.ir.function import Function
 from ptxlint.ir.types import BITS
 from ptxlint.launch.analysis import LaunchAnalysis
-from ptxlint.launch.questions import settled
+from ptxlint.launch.questions import ABOVE, settled
+from ptxlint.obligations import Generalisation
 from ptxlint.rulekit import TILE_START, Hit, Note, Rule, Sample, Verdict
 
 _DOES: Final = {"load": "reads", "copy": "reads", "store": "writes", "atomic": "updates"}
@@ -169,7 +170,9 @@ class GuardAsymmetry(Rule):
                 left.append(access)
             yield hit
         if not left and _is_exact(accesses.in_global, facts):
-            yield Verdict("proved", "every access stays inside under the launches")
+            exact = {a.instr.index for a in accesses.in_global if (a.base, a.kind) in bare}
+            reason = "every access stays inside under the launches"
+            yield Verdict("proved", reason, generalises=_carried(exact, facts))
         else:
             yield _verdict(left, unclear, accesses)
 
@@ -180,6 +183,13 @@ def _is_exact(accesses: list[Access], facts: Facts) -> bool:
         return False
     instrs = {access.instr.index for access in accesses}
     return all(settled(found, instrs) == "proved" for found in facts.get(LaunchAnalysis))
+
+
+def _carried(exact: set[int], facts: Facts) -> Iterator[Generalisation]:
+    """For which other sizes the accesses without the guard stay inside, if there is one launch."""
+    if exact and len(facts.launches) == 1:
+        for found in facts.get(LaunchAnalysis):
+            yield from found.reach.proved(ABOVE, exact)
 
 
 def _verdict(bare: list[Access], unclear: Access | None, accesses: Accesses) -> Verdict:

@@ -18,6 +18,7 @@ from ptxlint.frontends.discovery import Input
 
 HERE = Path(__file__).resolve().parent
 FIXTURES = HERE.parents[1] / "fixtures"
+I32 = (1 << 31) - 1
 RULES = ("BND301", "BND302", "BND303", "BND304", "BND305", "HAZ601", "HAZ603", "HAZ604", "BND306")
 
 
@@ -190,6 +191,7 @@ def test_the_finding_says_from_which_grid_on(kernel: str, name: str, programs: i
         ("fill", "3270000000", "BND301", "n", (1, 1 << 31, 1), False, (1 << 31) + 1),
         ("copy_heads", "10922", "BND304", "n", (1, 65_535, 1), False, 65_536),
         ("scale_line", "whole tiles", "MSK203", "n", (1024, 1 << 31, 1024), True, None),
+        ("map_bare_load", "whole tiles", "MSK202", "n", (128, I32 // 128 * 128, 128), True, None),
         ("map_masked", "5", "BND302", "n", (1, (1 << 31) - 1, 1), False, None),
         ("gather", "indices inside", "BND302", "n", (5000, (1 << 31) - 1, 1), False, None),
     ],
