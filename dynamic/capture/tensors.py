@@ -362,9 +362,12 @@ def _read(
     tensors: Callable[[Any], Iterator[Any]],
 ) -> Iterator[Any]:
     """The tensors that an operation reads: not those that it is given to put its results into."""
-    overwrites = schema.name.partition("::")[2] in _OVERWRITING
+    room, _, name = schema.name.partition("::")
+    # What operators of the user's do with what they are given is theirs to know.
+    is_own = room == "aten"
+    overwrites = name in _OVERWRITING
     for value, argument in _arguments(schema, args, named):
-        if not (_is_written(argument) and (overwrites or argument.kwarg_only)):
+        if not (is_own and _is_written(argument) and (overwrites or argument.kwarg_only)):
             yield from tensors(value)
 
 

@@ -46,7 +46,8 @@ class Promises:
         self.is_shared = bool(writers.loose)
         accesses: Accesses = facts.get(AccessAnalysis)
         if not self.is_shared:
-            if counts:
+            # An autotuner adds as often as it likes.
+            if counts and bound.launch.autotuned is None:
                 self._follow_atomics(facts, bound, writers)
             self._follow_copies(facts, accesses, bound, written)
         for access in accesses.in_global:

@@ -200,7 +200,7 @@ def test_what_the_host_computes_from_what_is_not_known(record: Record) -> None:
         None, None, (0, 1, 2, 3, 7, 7, 7, 7),
         None, None, None, (2, 1, 2, 3, 7, 7, 7, 7),
         None, (0, 1, 2, 3, 4, 5, 6, 7), None, (3,) * 8, (3, 9, 9, 3, 3, 3, 3, 3),
-        None, tuple(range(10, 18)), None, None, (0,) * 8,
+        None, None, tuple(range(10, 18)), None, None, (0,) * 8,
     ]  # fmt: skip
     assert all(ids.values is None for ids in seen if ids.contents is None)
 

@@ -11,7 +11,7 @@ from ptxlint.frontends.ptx import parse
 from ptxlint.launch.analysis import LaunchAnalysis, LaunchOutcomes
 from ptxlint.launch.binding import bind
 from ptxlint.launch.questions import ABOVE, carried
-from ptxlint.launches import DTYPE_BYTES, Argument, Launch, Scalar, Tensor
+from ptxlint.launches import DTYPE_BYTES, Argument, Autotuned, Launch, Scalar, Tensor
 
 HEAD = """.version 8.0
 .target sm_80
@@ -56,7 +56,8 @@ def outcomes(body: str, **launch: Any) -> LaunchOutcomes:
     }
     facts = Facts(module, kernel)
     grid = (launch.get("grid", 5), 1, 1)
-    bound = bind(kernel, Launch(grid, (128, 1, 1), arguments, shared=4096), {})
+    made = Launch(grid, (128, 1, 1), arguments, shared=4096, autotuned=launch.get("autotuned"))
+    bound = bind(kernel, made, {})
     facts.launches = (bound.launch,)
     (found,) = facts.get(LaunchAnalysis)
     return found
@@ -153,6 +154,7 @@ add.s64 %rd5, %rd3, %rd4;
         ("1", {"values": (-1, 0)}, "open"),
         ("1", {}, "open"),
         ("1", {"values": (0, 0), "grid": 6}, "open"),
+        ("1", {"values": (0, 0), "autotuned": Autotuned(4)}, "open"),
         ("2", {"values": (0, 0)}, "open"),
         ("2", {"values": (0, 0), "out": 1279}, "proved"),
         ("-1", {"values": (0, 0), "out": 100_000}, "open"),

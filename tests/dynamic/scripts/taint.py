@@ -55,6 +55,17 @@ see(ids)
 ids.resize_(16)
 see(ids)
 
+
+
+@torch.library.custom_op("taint::round_into", mutates_args={"ids"}, device_types="cuda")
+def round_into(x: torch.Tensor, ids: torch.Tensor) -> None:
+    rounded[(1,)](x, ids, BLOCK=8)
+
+
+own = torch.zeros(8, dtype=torch.int64, device="cuda")
+round_into(torch.randn(8, device="cuda"), own)
+see(own)
+
 # What the host reads decides what it does from then on.
 float(torch.ones(1, device="cuda").sum())
 see(torch.arange(10, 18, device="cuda"))
