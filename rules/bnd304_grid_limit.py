@@ -18,14 +18,13 @@ if TYPE_CHECKING:
     from ptxlint.launch.binding import Bound
     from ptxlint.obligations import Generalisation
 
-_ARGUMENTS: Final = {"in_ptr": "float32[1024]", "out_ptr": "float32[1024]", "n_elements": 1024}
+_ARGUMENTS: Final = {"in_ptr": "float32[1024]", "out_ptr": "int32[65538]", "n_elements": 1024}
 _ONE_PLANE: Final = """
             .reg .b32 %r<4>;
             .reg .b64 %rd<4>;
             ld.param.u64 %rd1, [out_ptr];
             mov.u32 %r1, %ctaid.z;{mark}
-            and.b32 %r2, %r1, 1023;
-            mul.wide.u32 %rd2, %r2, 4;
+            mul.wide.u32 %rd2, %r1, 4;
             add.s64 %rd3, %rd1, %rd2;
             st.global.b32 [%rd3], %r1;
             ret;
