@@ -76,14 +76,22 @@ def tire(batch: Batch) -> None:
 
 
 def give_up(batch: Batch) -> None:
-    """Those who wait do so for ever: say so, and let them leave."""
+    """Those who wait do so for ever: say so, and end their CTAs, in which nobody else goes on."""
+    ctas = np.zeros((batch.shape[0], 1), dtype=bool)
     for place, lanes in batch.held.items():
         instr = batch.program.segments[place].instrs[0]
         batch.device.report(
             batch, instr, "deadlock", "waits for something that nobody is left to do", lanes
         )
-        batch.leave(lanes)
+        ctas |= lanes.any(axis=1, keepdims=True)
     batch.held.clear()
+    batch.leave(np.broadcast_to(ctas, batch.shape))
+    for place, lanes in list(batch.parked.items()):
+        batch.parked[place] = lanes & ~ctas
+        if not batch.parked[place].any():
+            del batch.parked[place]
+    for barrier in batch.barriers.values():
+        barrier.forget(ctas)
 
 
 __all__ = ["give_up", "stir", "tire", "until"]

@@ -42,6 +42,13 @@ class Barrier:
         """By CTA, how many threads the instructions name; 0: all that have not left."""
         self.waiting: list[Arrival] = []
 
+    def forget(self, ctas: Flags) -> None:
+        """Nobody has come, or waits, in CTAs that have ended."""
+        self.lanes &= ~ctas
+        self.counts[ctas[:, 0]] = 0
+        rest = [one._replace(lanes=one.lanes & ~ctas) for one in self.waiting]
+        self.waiting = [one for one in rest if one.lanes.any()]
+
     def done(self, batch: Batch) -> Array:
         """By CTA, whether as many have come as are waited for."""
         alive = batch.lanes(batch.alive)

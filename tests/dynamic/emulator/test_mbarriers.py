@@ -202,24 +202,28 @@ def test_who_waits_in_vain_is_a_deadlock(kernel: Text) -> None:
     assert outcome.is_complete
 
 
-def test_those_who_do_not_wait_go_on_around_a_deadlock(kernel: Text) -> None:
+def test_other_ctas_go_on_around_a_deadlock(kernel: Text) -> None:
+    """The threads of its own CTA wait with it: who hangs never comes to their barrier."""
     out, outcome = ran(kernel, """
       @%p1 mbarrier.init.shared::cta.b64 [%r1], 2;
       bar.sync 0;
+      mov.u32 %r5, %ctaid.x;
+      mad.wide.u32 %rd1, %r5, 256, %rd1;
+      st.global.u32 [%rd1], 1;
       setp.ge.u32 %p3, %r0, 32;
       @%p3 bra $others;
     $wait:
-      mbarrier.try_wait.parity.shared::cta.b64 %p4, [%r1], 0;
+      mbarrier.try_wait.parity.shared::cta.b64 %p4, [%r1], %r5;
       @!%p4 bra $wait;
-      st.global.u32 [%rd1], 1;
-      bra $out;
     $others:
       bar.sync 0;
       st.global.u32 [%rd1], 2;
-    $out:
-    """, 64, (64,))  # fmt: skip
-    assert [fault.kind for fault in outcome.faults] == ["deadlock"]
-    assert (out == np.repeat([0, 2], 32)).all()
+    """, 64, (128,), 2)  # fmt: skip
+    assert [(fault.kind, fault.lanes, fault.ctaid[0]) for fault in outcome.faults] == [
+        ("deadlock", 32, 0)
+    ]
+    assert outcome.is_complete
+    assert (out == np.repeat([1, 2], 64)).all()
 
 
 def test_polling_with_something_else_to_do(kernel: Text) -> None:
