@@ -57,6 +57,8 @@ _MAX_PRODUCT: Final = 8 * MAX_TERMS
 """Terms of two factors multiplied: many may cancel or be one."""
 _MAX_CTA: Final = {"x": 2**31 - 2, "y": 65534, "z": 65534}
 _MAX_TID: Final = {"x": 1024, "y": 1024, "z": 64}
+_LAST_ADDRESS: Final = 2**57 - 1
+"""Devices and their hosts have pages for no longer addresses."""
 _FLIPPED: Final = {"lt": "ge", "ge": "lt", "le": "gt", "gt": "le", "eq": "ne", "ne": "eq"}
 _INTEGERS: Final = frozenset(f"{sign}{bits}" for sign in "bus" for bits in (16, 32, 64))
 """The register types that are followed."""
@@ -416,7 +418,7 @@ class Symbolic:
         if isinstance(operand, SpecialRegister):
             return self._special(operand.name)
         if isinstance(operand, Symbol):
-            return self.table.plain(self.table.atom("symbol", (operand.name,), 0, 2**64 - 1))
+            return self.table.plain(self.table.atom("symbol", (operand.name,), 0, _LAST_ADDRESS))
         if isinstance(operand, Negated) and operand.sign == "-":
             inner = self._operand(instr, operand.operand, of)
             return None if inner is None else -inner

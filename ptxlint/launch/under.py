@@ -26,11 +26,15 @@ from ptxlint.dataflow.symbolic import SymbolicAnalysis, Wrap
 from ptxlint.facts import Budget, Facts
 from ptxlint.ir.instruction import Instr
 from ptxlint.ir.operand import Address, Register
+from ptxlint.ir.types import bits
 from ptxlint.launch.binding import Bound, Region
 from ptxlint.launch.obligations import Wraps
 from ptxlint.launch.promises import Promises
 from ptxlint.launch.told_conditions import numbers_inside
+from ptxlint.launches import Tensor
 
+_MODULE: Final = -3
+"""The storage of what a module declares: no argument's, and not scratch memory."""
 _START: Final = 20_000
 _PER_INSTRUCTION: Final = 60
 """Steps that the proofs of one launch may take: a conjunct that tightens atoms, or is added."""
@@ -201,8 +205,17 @@ class UnderLaunch:
         """The first byte behind the storage that a parameter points into, from where it points."""
         return self.symbolic.table.constant(region.high)
 
+    def _table(self, name: str) -> Region | None:
+        """A variable in global memory that the module declares, as what its name points into."""
+        variable = self.facts.module.variables.get(name)
+        if variable is None or variable.space != "global" or not variable.size:
+            return None
+        alignment = variable.align or max(1, bits(variable.type) // 8 * variable.vector)
+        tensor = Tensor("uint8", (variable.size,), (1,), _MODULE, variable.size, 0, alignment)
+        return Region(name, _MODULE, alignment, 0, variable.size, tensor)
+
     def _judge(self, access: Access) -> Judged:
-        region = self.bound.regions.get(access.base)
+        region = self.bound.regions.get(access.base) or self._table(access.base)
         if access.instr.index in self._dead:
             return Judged(access, region, never="compiled")
         conditions = self.conditions(access.instr)
