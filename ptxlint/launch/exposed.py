@@ -2,10 +2,11 @@
 
 The upward-exposed uses of Aho, Lam, Sethi and Ullman (Compilers, section 9.2), for cells of global
 memory in place of variables. Everything goes by storage: pointers into one storage may meet. A
-read is *covered* if a store of its own thread certainly fills all its bytes before it, and
-*exposed* if a thread that is run comes to it before anything that could have: no earlier store of
-its own, and none of another thread of its CTA that a barrier may put before it. Stores of other
-CTAs come before it only where the kernel waits for what is in memory.
+read is *covered* if a store of its own thread certainly fills all its bytes before it, or if stores
+of its CTA do so before a barrier (`ptxlint.launch.fills`), and *exposed* if a thread that is run
+comes to it before anything that could have: no earlier store of its own, and none of another thread
+of its CTA that a barrier may put before it. Stores of other CTAs come before it only where the
+kernel waits for what is in memory.
 """
 
 from __future__ import annotations
@@ -187,6 +188,8 @@ class Exposed:
             self._runs = FirstReads(self.under)
         earlier = [s for s in stores if self._may_precede(s.access.instr, read.access.instr)]
         witness = self._runs.witness(read, earlier, then)
+        if witness is None and earlier and self._runs.are_filled(read, earlier):
+            return Exposure(COVERED)
         if witness is None:
             return Exposure(OPEN, reason="no thread that was run shows it")
         return Exposure(EXPOSED, witness)

@@ -13,6 +13,7 @@ import numpy as np
 
 from ptxlint.cfg.control_dependence import ControlDependenceAnalysis
 from ptxlint.launch.binding import Region
+from ptxlint.launch.fills import fills_before
 from ptxlint.launch.machine import Machine, Meeting, Run
 from ptxlint.launch.slices import Target, slice_of, target_of
 from ptxlint.launch.under import Judged, UnderLaunch
@@ -58,6 +59,10 @@ class FirstReads:
             if found is not None or budget <= 0:
                 return found
         return None
+
+    def are_filled(self, read: Judged, earlier: list[Judged]) -> bool:
+        """True if stores of each CTA come before all that it reads, whichever thread's."""
+        return fills_before(self._under, self._machine, read, earlier)
 
 
 class _Seen:

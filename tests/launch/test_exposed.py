@@ -70,11 +70,55 @@ def said(
             "@%p1 st.global.b32 [%rd3], 0;\n" + ADD, "refuted", id="stored in a part before"
         ),
         pytest.param(
-            "st.global.b32 [%rd4], 0;\nbar.sync 0;\n" + ADD, "open", id="by another thread"
+            "st.global.b32 [%rd4], 0;\nbar.sync 0;\n" + ADD, "proved", id="by another thread"
         ),
         pytest.param(
             "st.global.b32 [%rd4], 0;\n" + ADD, "open", id="by another thread, in no order"
         ),
+        pytest.param("""
+            and.b32 %r7, %r2, 8;
+            setp.eq.s32 %p2, %r7, 0;
+            @%p2 st.global.b32 [%rd4], 0;
+            bar.sync 0;
+            """ + ADD, "open", id="by another thread, if the program says so"),
+        pytest.param(
+            "setp.lt.s32 %p2, %r3, 32;\n@%p2 st.global.b32 [%rd4], 0;\nbar.sync 0;\n" + ADD,
+            "refuted", id="half of it by another thread",
+        ),
+        pytest.param("""
+            st.global.b32 [%rd4], 0;
+            bar.sync 0;
+            setp.lt.s32 %p2, %r3, 32;
+            @%p2 ld.global.b32 %r6, [%rd3];
+            st.global.b32 [%rd6], %r6;
+            """, "proved", id="less than was stored"),
+        pytest.param("""
+            sub.s32 %r7, 3, %r2;
+            mul.lo.s32 %r7, %r7, %r2;
+            mul.wide.s32 %rd2, %r7, 64;
+            add.s64 %rd7, %rd4, %rd2;
+            st.global.b32 [%rd7], 0;
+            bar.sync 0;
+            """ + ADD, "open", id="programs in the middle shifted otherwise"),
+        pytest.param("""
+            mov.b32 %r8, 0;
+            $l:
+            ld.global.b32 %r6, [%rd3];
+            st.global.b32 [%rd6], %r6;
+            bar.sync 0;
+            st.global.b32 [%rd4], 0;
+            bar.sync 0;
+            add.s32 %r8, %r8, 1;
+            setp.lt.s32 %p2, %r8, 4;
+            @%p2 bra $l;
+            """, "open", id="by another thread, one round later"),
+        pytest.param("""
+            mul.lo.s32 %r7, %r2, 32;
+            mul.wide.s32 %rd2, %r7, 4;
+            add.s64 %rd7, %rd4, %rd2;
+            st.global.b32 [%rd7], 0;
+            bar.sync 0;
+            """ + ADD, "refuted", id="programs shifted otherwise"),
         pytest.param("mov.b32 %r8, 0;\n$l:\n" + ADD + """
             add.s32 %r8, %r8, 1;
             setp.lt.s32 %p2, %r8, 4;

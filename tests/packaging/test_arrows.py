@@ -25,7 +25,7 @@ REFERENCE_PARSER = {"ptxlint/frontends/ptx/reference.py", "ptxlint/frontends/ptx
 WITH_ARRAYS = {
     f"ptxlint/launch/{name}.py"
     for name in (
-        "coverage/cells", "coverage/program_map", "coverage/runs", "exact", "first_reads",
+        "coverage/cells", "coverage/program_map", "coverage/runs", "exact", "fills", "first_reads",
         "float_words", "lane_numbers", "lanes", "left_behind", "machine", "memory", "memory_steps",
         "warps", "view_walk", "words",
     )
