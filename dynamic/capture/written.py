@@ -16,6 +16,10 @@ from .kernels import Kernel, flattened
 from .storages import Storage, Storages, unwatched
 
 _INTEGERS = ("int", "uint", "bool")
+_MOST_STEPS = 2_000_000
+"""Steps of up to 4,096 lanes that one recording is given: some minutes."""
+_ATTEMPTS = 3
+"""Launches of a kernel in a row of which nothing is worked out before it is left alone."""
 _MOST_WRITTEN = 1 << 20
 _MOST_READ = 1 << 22
 """Bytes of a storage that is followed."""
@@ -35,6 +39,9 @@ class Writes:
         self._storages = storages
         self._facts: dict[str, Facts | None] = {}
         self._names: dict[str, frozenset[int] | None] = {}
+        self._steps = _MOST_STEPS
+        self._in_vain: dict[str, int] = {}
+        """By kernel, how often in a row nothing came of it."""
 
     def parameters(self, kernel: Kernel) -> frozenset[int] | None:
         """Numbers of the PTX parameters that a kernel may write through; None for any."""
@@ -69,7 +76,7 @@ class Writes:
         the numbers of their storages in the launch. Returns the storages that were followed; if it
         cannot be worked out, nothing is changed."""
         from ptxlint.launch.binding import BindingError, bind
-        from ptxlint.launch.left_behind import run_launch
+        from ptxlint.launch.left_behind import BUDGET, run_launch
         from ptxlint.launch.memory import Piece, SharedPiece
 
         facts = self._facts_of(kernel)
@@ -78,8 +85,10 @@ class Writes:
             for argument in flattened(launch.arguments).values()
             if isinstance(argument, Tensor) and argument.dtype.startswith(_INTEGERS)
         }
-        if facts is None or not written & integers:
+        in_vain = self._in_vain.get(kernel.hash, 0)
+        if facts is None or not written & integers or in_vain >= _ATTEMPTS or self._steps <= 0:
             return set()
+        self._in_vain[kernel.hash] = in_vain + 1
         held = {number: self._held(tensor) for number, tensor in given.items()}
         read, wrote = {}, {}
         for number, one in held.items():
@@ -98,8 +107,12 @@ class Writes:
             bound = bind(facts.function, flat, {})
         except BindingError:
             return set()
-        if not run_launch(facts, bound, read, wrote):
+        done = run_launch(facts, bound, read, wrote, min(BUDGET, self._steps))
+        self._steps -= done.steps
+        if not done.is_whole:
             return set()
+        if any(piece.known.any() for piece in wrote.values()):
+            self._in_vain[kernel.hash] = 0
         for number, piece in wrote.items():
             one = held[number]
             assert one is not None

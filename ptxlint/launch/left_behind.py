@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import product
-from typing import Final
+from typing import Final, NamedTuple
 
 from ptxlint.cfg.control_dependence import ControlDependenceAnalysis
 from ptxlint.cfg.dominance import PostDominatorsAnalysis
@@ -28,15 +28,22 @@ BUDGET: Final = 40_000
 _MOST_LANES: Final = 1 << 17
 
 
+class Done(NamedTuple):
+    """Whether a launch was worked out, and the steps that it took."""
+
+    is_whole: bool
+    steps: int
+
+
 def run_launch(
     facts: Facts,
     bound: Bound,
     read: Mapping[int, Piece],
     written: Mapping[int, SharedPiece],
     budget: int = BUDGET,
-) -> bool:
-    """Let a launch write into some storages; False if that cannot be worked out, and what they hold
-    then means nothing. That is so, too, if it writes to one of those that are to be read alone.
+) -> Done:
+    """Let a launch write into some storages. If that cannot be worked out, what they hold then
+    means nothing. That is so, too, if it writes to one of those that are to be read alone.
 
     `read` and `written` are the memory of storages, by their numbers in the launch; storages that
     are in neither are not followed.
@@ -46,15 +53,13 @@ def run_launch(
     count = x * y * z
     writers = writers_of(facts)
     if writers is None or storages_of(writers.bases, bound) is None:
-        return False
+        return Done(False, 0)
     mapped = storages_of(writers.mapped, bound)
+    # What a tensor map copies is not followed.
     if mapped is None or not mapped.isdisjoint((*read, *written)):
-        return False
+        return Done(False, 0)
     if not threads or count * threads > _MOST_LANES:
-        return False
-    if any(bound.regions[base].storage in (*read, *written) for base in writers.mapped):
-        # What a tensor map copies is not followed.
-        return False
+        return Done(False, 0)
     ssa = facts.get(SsaAnalysis)
     accesses: Accesses = facts.get(AccessAnalysis)
     memory = MemorySteps(ssa, facts.module, accesses, bound, {**read, **written})
@@ -75,14 +80,15 @@ def run_launch(
     )
     at_once = machine.at_once(piece)
     ctas = [(i, j, k) for k, j, i in product(range(z), range(y), range(x))]
+    left = budget
     for start in range(0, count, at_once):
-        run = machine.run(piece, ctas[start : start + at_once], budget)
+        run = machine.run(piece, ctas[start : start + at_once], left)
         for _ in run.meetings():
             pass
-        budget = run.budget
+        left = run.budget
         if not run.is_whole:
-            return False
-    return True
+            return Done(False, budget - left)
+    return Done(True, budget - left)
 
 
-__all__ = ["BUDGET", "run_launch"]
+__all__ = ["BUDGET", "Done", "run_launch"]
