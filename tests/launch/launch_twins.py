@@ -95,6 +95,11 @@ def _line(n: int, **other: Any) -> Callable[[Mapping[str, Any]], dict[str, Any]]
     } | other  # fmt: skip
 
 
+def _whole_tiles(n: int, **other: Any) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+    """As many programs as there are whole tiles."""
+    return lambda build: _line(n, **other)(build) | {"grid": [n // build["BLOCK"]]}
+
+
 def _halves(
     n: int, elements: int, programs: int = 2
 ) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
@@ -120,7 +125,9 @@ def _steps(n: int, short: int) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
     }  # fmt: skip
 
 
-def _grouped(m: int, n: int, programs: int = 0) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+def _grouped(
+    m: int, n: int, programs: int = 0, **other: Any
+) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
     """One program a tile, or so many more."""
 
     def given(build: Mapping[str, Any]) -> dict[str, Any]:
@@ -128,7 +135,7 @@ def _grouped(m: int, n: int, programs: int = 0) -> Callable[[Mapping[str, Any]],
         return {
             "grid": [m * n + programs], "M": rows, "N": columns, "stride": columns,
             "out_ptr": rows * columns, "x_ptr": rows * columns,
-        }  # fmt: skip
+        } | other  # fmt: skip
 
     return given
 
@@ -193,6 +200,8 @@ _AGAIN = frozenset({"HAZ604"})
 _STRIDES = frozenset({"BND306"})
 _FOUR = Autotuned(4)
 _ONE = {"out_ptr": 0, "x_ptr": 0}
+_MISSED = frozenset({"BND307"})
+_FRESH = {"out_ptr": "uninitialised"}
 
 CASES = [
     Case("copy_rows", "524288", _CLEAN, _rows(524_288)),
@@ -257,6 +266,10 @@ CASES = [
     Case("tiles_in_groups", "a part of a group", _CLEAN, _grouped(19, 5)),
     Case("tiles_in_groups", "large", _CLEAN, _grouped(1001, 300)),
     Case("tiles_in_whole_groups", "whole groups", _CLEAN, _grouped(16, 5)),
+    Case("tiles_in_whole_groups", "a part of a group", _MISSED, _grouped(19, 5)),
+    Case("tiles_in_whole_groups", "a part of a group, large", _MISSED, _grouped(1001, 300)),
+    Case("tiles_in_groups", "fresh", _CLEAN, _grouped(19, 5, fresh=_FRESH)),
+    Case("tiles_in_groups", "a tile less", _MISSED, _grouped(16, 5, -1)),
     Case("partial_products", "split", _CLEAN, _summed(500, 1000)),
     Case("add_sums", "zeroed", _CLEAN, _sums("zeroed")),
     Case("add_sums", "of the host", _CLEAN, _sums("")),
@@ -350,10 +363,22 @@ CASES = [
         _GARBAGE,
         _line(5000, storages=_ONE, fresh=dict.fromkeys(_ONE, "uninitialised")),
     ),
+    Case("map_masked", "all tiles", _CLEAN, _line(5000, fresh=_FRESH)),
+    Case("map_masked", "whole tiles", _MISSED, _whole_tiles(5000, fresh=_FRESH)),
+    Case("map_masked", "whole tiles, large", _MISSED, _whole_tiles(2_000_000_001, fresh=_FRESH)),
+    Case("map_masked", "whole tiles, written before", _MISSED, _whole_tiles(5000)),
+    Case("map_masked", "nothing left over", _CLEAN, _whole_tiles(4096, fresh=_FRESH)),
+    Case("map_masked", "a part of the tensor", _CLEAN, _line(5000, out_ptr=9000)),
+    Case("map_masked", "a part of a fresh tensor", _CLEAN, _line(5000, out_ptr=9000, fresh=_FRESH)),
+    Case("scale_line", "tiles left over, fresh", _MISSED, _whole_tiles(2047, fresh=_FRESH)),
+    Case("scale_line", "tiles left over", _CLEAN, _whole_tiles(2047)),
+    Case("scale_line", "all tiles, fresh", _CLEAN, _line(2048, fresh=_FRESH)),
+    Case("copy_by_strides", "fresh", _CLEAN, _line(1_000_000, grid=[132], fresh=_FRESH)),
 ]
 OPEN = {
     ("gather", "indices not told"), ("gather", "an index may be beyond"),
     ("gather", "an index may be negative"), ("sum_halves", "large grid"),
-    ("sum_packed", "from the queries on"),
+    ("sum_packed", "from the queries on"), ("map_masked", "a part of a fresh tensor"),
+    ("store_sums", "tuned, uninitialised"),
 }  # fmt: skip
 """Cases in which a property is open: not all is proved, nor is all that is not proved reported."""

@@ -14,8 +14,10 @@ from ptxlint.frontends.ptx import parse
 from ptxlint.launch.analysis import LaunchOutcomes
 from ptxlint.launch.binding import bind
 from ptxlint.launch.coverage.apart import Apart, apart
-from ptxlint.launch.coverage.mixed_radix import Known, Place
+from ptxlint.launch.coverage.mixed_radix import Known
+from ptxlint.launch.coverage.parting import Place
 from ptxlint.launch.coverage.program_map import program_map
+from ptxlint.launch.coverage.runs import Runs
 from ptxlint.launch.coverage.writes import writes_of
 from ptxlint.launch.under import UnderLaunch
 from ptxlint.launches import Argument, Launch, Scalar, Tensor
@@ -113,9 +115,16 @@ def under(text: str, grid: tuple[int, ...], n: int, elements: int = 1 << 22) -> 
     return UnderLaunch(Facts(module, kernel, launches=(launch,)), bind(kernel, launch, {}))
 
 
+def alone(text: str) -> Facts:
+    """A kernel without a launch."""
+    module = parse(text, "k.ptx")
+    return Facts(module, module.kernels()[0])
+
+
 def judged(found: UnderLaunch) -> Apart:
     """The word on the only output."""
-    (word,) = apart(found, writes_of(LaunchOutcomes(found)))
+    runs = Runs(found)
+    (word,) = apart(found, writes_of(LaunchOutcomes(found)), lambda: runs)
     return word
 
 

@@ -7,13 +7,14 @@ and write the same cell; else open, with the reason.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ptxlint.dataflow.polynomial import INFINITY
 from ptxlint.launch.coverage.influence import GRID, Influence
-from ptxlint.launch.coverage.mixed_radix import Known, Place
+from ptxlint.launch.coverage.mixed_radix import Known
+from ptxlint.launch.coverage.parting import Place
 from ptxlint.launch.coverage.writes import Output, Write, Writes
 from ptxlint.launch.under import UnderLaunch
 from ptxlint.launch.walk import Thread
@@ -51,9 +52,9 @@ class Apart(NamedTuple):
     clash: Clash | None = None
 
 
-def apart(under: UnderLaunch, writes: Writes) -> Iterator[Apart]:
-    """The word on each output."""
-    work = _Work(under, writes)
+def apart(under: UnderLaunch, writes: Writes, runs: Callable[[], Runs]) -> Iterator[Apart]:
+    """The word on each output. `runs` makes, once, what runs threads of this launch."""
+    work = _Work(under, writes, runs)
     for output in writes.outputs:
         yield work.look_at(output)
 
@@ -61,27 +62,18 @@ def apart(under: UnderLaunch, writes: Writes) -> Iterator[Apart]:
 class _Work:
     """What is shared between the outputs of a launch, made when it is asked for."""
 
-    def __init__(self, under: UnderLaunch, writes: Writes) -> None:
+    def __init__(self, under: UnderLaunch, writes: Writes, runs: Callable[[], Runs]) -> None:
         self._under = under
         self._writes = writes
         self._grid = dict(zip("xyz", under.bound.grid, strict=True))
         self._made_influence: Influence | None = None
-        self._made_runs: Runs | None = None
+        self._runs = runs
 
     @property
     def _influence(self) -> Influence:
         if self._made_influence is None:
             self._made_influence = Influence(self._under)
         return self._made_influence
-
-    @property
-    def _runs(self) -> Runs:
-        if self._made_runs is None:
-            # Arrays are needed for what is left alone.
-            from ptxlint.launch.coverage.runs import Runs
-
-            self._made_runs = Runs(self._under)
-        return self._made_runs
 
     def look_at(self, output: Output) -> Apart:
         """The word on one output: on its stores by clusters, the worst of all."""
@@ -205,10 +197,10 @@ class _Work:
         reason = output.unknown or "an address does not tell which program wrote it"
         if len(followed) < len(stores):
             reason = output.unknown or "an address is made of a number that is loaded"
-        if not followed or self._runs.is_spent:
+        if not followed or self._runs().is_spent:
             return Apart(output, "open", reason)
-        whole = self._runs.all_programs()
-        cells = self._runs.cells(followed, whole or programs)
+        whole = self._runs().all_programs()
+        cells = self._runs().cells(followed, whole or programs)
         if cells is None:
             return Apart(output, "open", "it writes more cells than are looked at")
         clash = self._clash(stores, followed, cells)
@@ -235,7 +227,7 @@ class _Work:
             if is_idle and not self._is_idle(along):
                 continue
             threads = [
-                self._runs.thread(program, int(cells.thread[at]))
+                self._runs().thread(program, int(cells.thread[at]))
                 for program, at in ((one, first), (two, second))
             ]
             one_store, other = (followed[int(cells.store[at])] for at in (first, second))

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ptxlint.launch.binding import Region
 from ptxlint.launch.coverage.runs import Cells
+from ptxlint.launch.coverage.views import steps_of
 
 
 def clashes(cells: Cells) -> Iterator[tuple[int, int, int]]:
@@ -22,4 +24,18 @@ def clashes(cells: Cells) -> Iterator[tuple[int, int, int]]:
         yield int(order[place]), int(order[place + 1]), int(cell[place]) * cells.unit
 
 
-__all__ = ["clashes"]
+def first_missing(cells: Cells, region: Region) -> int | None:
+    """The first byte of a tensor's elements that is not written, counted from the first element;
+    None if all are."""
+    steps = steps_of(region.tensor)
+    assert steps is not None
+    start = -region.low
+    offsets = np.zeros(1, dtype=np.int64)
+    for step in steps:
+        offsets = (offsets[:, None] + np.arange(step.extent) * step.bytes_apart).ravel()
+    wanted = np.unique((offsets + start) // cells.unit)
+    missing = np.setdiff1d(wanted, cells.cell, assume_unique=False)
+    return int(missing[0]) * cells.unit - start if len(missing) else None
+
+
+__all__ = ["clashes", "first_missing"]

@@ -40,6 +40,31 @@ class ProgramMap(NamedTuple):
         pairs = sorted((int(order[at]), int(order[at + 1])) for at in same)
         return [(self._program(a), self._program(b)) for a, b in pairs[:most]]
 
+    def first_missing(
+        self, counts: Sequence[int], limits: Sequence[tuple[Sequence[int], int]]
+    ) -> tuple[tuple[int, ...] | None, int]:
+        """The first combination of numbers, each below its count, that no program has, None if all
+        are had; and how many there are.
+
+        For each of `limits` a combination counts only if its sum with these weights is below a
+        number.
+        """
+        shape = tuple(counts)
+        wanted = np.ones(shape, dtype=bool)
+        for weights, below in limits:
+            total = np.zeros((1,) * len(shape), dtype=np.int64)
+            for at, (weight, count) in enumerate(zip(weights, shape, strict=True)):
+                sides = [count if axis == at else 1 for axis in range(len(shape))]
+                total = total + (np.arange(count) * weight).reshape(sides)
+            wanted &= total < below
+        inside = ((self.numbers >= 0) & (self.numbers < np.asarray(shape))).all(axis=1)
+        missing = wanted.copy()
+        missing[tuple(self.numbers[inside].T)] = False
+        tiles = int(wanted.sum())
+        if not missing.any():
+            return None, tiles
+        return tuple(int(n) for n in np.unravel_index(int(missing.argmax()), shape)), tiles
+
     def _program(self, at: int) -> Extent:
         x, y, z = (int(number) for number in self.programs[at])
         return x, y, z

@@ -6,6 +6,7 @@ from typing import Any
 
 from ptxlint.launch.binding import Bound, Region
 from ptxlint.launch.coverage.apart import Clash
+from ptxlint.launch.coverage.missed import Missed
 from ptxlint.launch.questions import element_at
 
 
@@ -47,4 +48,33 @@ def witness_of(bound: Bound, clash: Clash) -> dict[str, Any]:
     }
 
 
-__all__ = ["cell_of", "element_of", "numbers_of", "witness_of"]
+def why_missed(bound: Bound, word: Missed) -> str:
+    """Which element is not written, and what shows that it should be."""
+    missing, region = word.missing, word.region
+    assert missing is not None
+    element = element_of(region, missing.offset - region.low)
+    text = f"{element} of {region.name} is written by no program: "
+    if word.why == "map":
+        return text + (
+            f"there are programs enough in a grid of {bound.grid}, and none is given its tile"
+        )
+    extent = bound.grid["xyz".index(missing.axis)]
+    text += f"the grid ends at {extent:,} along {missing.axis}"
+    if word.why == "mask":
+        return f"{text}, and the mask lets in program {extent:,}"
+    return f"{text}, and a part of a tile is left"
+
+
+def missed_witness(bound: Bound, word: Missed) -> dict[str, Any]:
+    """The element that is not written, as plain data."""
+    missing, region = word.missing, word.region
+    assert missing is not None
+    element = element_at(region.tensor, missing.offset)
+    return {
+        "offset": missing.offset,
+        "element": None if element is None else list(element),
+        "values": numbers_of(bound),
+    }
+
+
+__all__ = ["cell_of", "element_of", "missed_witness", "numbers_of", "why_missed", "witness_of"]
