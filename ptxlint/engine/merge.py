@@ -9,7 +9,7 @@ from typing import Any
 from ptxlint.diagnostics import SEVERITY_ORDER, Finding
 from ptxlint.engine.fingerprint import normalise
 from ptxlint.engine.pseudo import FAILURES, UNUSED
-from ptxlint.obligations import SEMANTICS, Obligation
+from ptxlint.obligations import SEMANTICS, Generalisation, Obligation
 
 _DIGITS = re.compile(r"(\d+)")
 
@@ -76,6 +76,17 @@ def merge_obligations(obligations: Iterable[Obligation]) -> list[Obligation]:
         key = (item.rule, item.family, item.kernel, item.status, normalise(item.reason), where)
         groups.setdefault(key, []).append(item)
     return [
-        group[0]._replace(archs=tuple(sorted({o.arch for o in group if o.arch}, key=natural)))
+        group[0]._replace(
+            archs=tuple(sorted({o.arch for o in group if o.arch}, key=natural)),
+            generalises=_shared(group),
+        )
         for group in groups.values()
     ]
+
+
+def _shared(group: list[Obligation]) -> tuple[Generalisation, ...]:
+    """What is shown for all builds that one verdict stands for."""
+    first, *others = group
+    return tuple(
+        part for part in first.generalises if all(part in other.generalises for other in others)
+    )

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from ptxlint.engine.analyse import find_arch
+from ptxlint.engine.merge import merge_obligations
 from ptxlint.engine.options import Options
 from ptxlint.engine.run import run
 from ptxlint.facts import Facts
@@ -273,6 +274,24 @@ def test_a_budget_that_is_spent_is_told() -> None:
     assert not any(o.generalises for o in report.obligations)
     report = run([item], Options(select=("BND302",)))
     assert report.to_dict()["kernels"][0]["spent"] == []
+
+
+def test_builds_that_are_one_verdict_share_what_is_stated() -> None:
+    """One build overflows from 2^24 programs on, the other one nowhere."""
+    found = tuple(parse_launches(json.dumps({"launches": [_rows(1000, 4096)]}), "l.json"))
+    texts = (KERNELS["rows"], KERNELS["wide"].replace("sm_80", "sm_90"), KERNELS["rows"])
+
+    def sizes(*chosen: str) -> list[set[tuple[str, int]]]:
+        items = [Input(f"{at}.ptx", text, None, found) for at, text in enumerate(chosen)]
+        report = run(items, Options(select=("BND305",)))
+        # Builds of one kernel have one place in Python.
+        every = [o._replace(place=None) for o in report.obligations if o.rule]
+        return [{(p.name, p.high) for p in o.generalises} for o in merge_obligations(every)]
+
+    rows, wide, again = texts
+    assert ("N", 524_288) in sizes(rows)[0]
+    assert ("N", 524_288) in sizes(rows, again)[0]
+    assert ("N", 524_288) not in sizes(rows, wide)[0]
 
 
 def test_a_finding_says_from_which_size_on() -> None:
