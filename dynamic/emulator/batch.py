@@ -31,6 +31,18 @@ Reader: TypeAlias = "Callable[[Batch], Array]"
 """What an operand holds."""
 
 WARP: Final = 32
+_BY_AXIS: Final = (
+    "tid", "ntid", "ctaid", "nctaid", "clusterid", "nclusterid", "cluster_ctaid", "cluster_nctaid",
+)  # fmt: skip
+_SINGLE: Final = (
+    "laneid", "warpid", "nwarpid", "lanemask_eq", "lanemask_lt", "lanemask_le", "lanemask_gt",
+    "lanemask_ge", "smid", "nsmid", "gridid", "cluster_ctarank", "cluster_nctarank",
+    "dynamic_smem_size", "total_smem_size", "clock", "clock64", "globaltimer", "globaltimer_lo",
+)  # fmt: skip
+SPECIAL: Final = frozenset(
+    (*(f"%{name}.{axis}" for name in _BY_AXIS for axis in "xyz"), *(f"%{name}" for name in _SINGLE))
+)
+"""The special registers that have a value."""
 
 
 class Batch:
@@ -190,4 +202,4 @@ def without(mask: Mask, flags: Any) -> Mask:
     return ~flags if mask is None else mask & ~flags
 
 
-__all__ = ["WARP", "Batch", "Mask", "Reader", "Step", "holds", "without"]
+__all__ = ["SPECIAL", "WARP", "Batch", "Mask", "Reader", "Step", "holds", "without"]

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ptxlint.dynamic.emulator.batch import Batch, Mask, Reader
+from ptxlint.dynamic.emulator.batch import SPECIAL, Batch, Mask, Reader
 from ptxlint.dynamic.emulator.formats import RAW, Array, dtype, fitted, seen_as
 from ptxlint.dynamic.emulator.frame import Frame
 from ptxlint.dynamic.emulator.semantics import UnsupportedError
@@ -82,10 +82,11 @@ def _register(frame: Frame, register: Register, type_name: str) -> Reader:
 
 
 def _special(instr: Instr, name: str, type_name: str) -> Reader:
+    if name not in SPECIAL:
+        raise UnsupportedError(instr, f"special register {name}")
+
     def read(batch: Batch) -> Array:
-        found = batch.special.get(name)
-        if found is None:
-            raise UnsupportedError(instr, f"special register {name}")
+        found = batch.special[name]
         if bits(type_name) > 8 * found.dtype.itemsize:
             found = found.astype(RAW[bits(type_name)])
         return seen_as(found, type_name)

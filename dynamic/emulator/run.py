@@ -149,9 +149,13 @@ def run(
     dynamic_shared: int = 0,
     watches_races: bool = False,
     padding: Padding | None = None,
+    most_turns: int = MOST_TURNS,
 ) -> Outcome:
     """Run a kernel on numpy arrays, which are changed in place, and numbers, in the order of its
-    parameters; parameters beyond the arguments (Triton's scratch pointers) are zeros."""
+    parameters; parameters beyond the arguments (Triton's scratch pointers) are zeros.
+
+    After `most_turns` segments of a batch it is given up for a hang.
+    """
     emulator = Emulator(module, kernel)
     arena = emulator.arena()
     values: dict[str, bytes] = {}
@@ -177,6 +181,7 @@ def run(
         values,
         arena,
         dynamic_shared,
+        most_turns=most_turns,
         watches_races=watches_races,
         padding=padding,
     )

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from ptxlint.dynamic.emulator.batch import SPECIAL
 from ptxlint.dynamic.emulator.run import Emulator, Outcome
 from ptxlint.dynamic.emulator.semantics import UnsupportedError
 from ptxlint.frontends.ptx import parse
@@ -311,10 +312,7 @@ $other:
     assert out.tolist() == [3] * THREADS
 
 
-def test_a_flag_that_nobody_sets(
-    outcome: Run, kernel: Kernel, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("ptxlint.dynamic.emulator.run.MOST_TURNS", 40_000)
+def test_a_flag_that_nobody_sets(outcome: Run, kernel: Kernel) -> None:
     body = (
         START
         + """
@@ -326,7 +324,7 @@ $spin:
         + END
     )
     out = np.zeros(THREADS, dtype=np.uint32)
-    found = outcome(kernel(body, 1, THREADS), [out])
+    found = outcome(kernel(body, 1, THREADS), [out], most_turns=20_000)
     assert not found.is_complete
     assert [(f.kind, f.lanes) for f in found.faults] == [("hang", THREADS)]
 
@@ -352,3 +350,33 @@ $second:
     )
     got = results(execute, kernel(body, 1, THREADS))
     assert got == [302 if t % 2 == 0 else 303 for t in range(THREADS)]
+
+
+# Special registers ----------------------------------------------------------------------------
+def test_special_registers_have_the_values_of_their_place(execute: Execute, kernel: Kernel) -> None:
+    names = ["%laneid", "%warpid", "%nwarpid", "%ctaid.x", "%nctaid.x", "%ntid.x", "%ntid.z",
+             "%lanemask_lt", "%lanemask_ge", "%lanemask_eq"]  # fmt: skip
+    body = "  mov.u32 %r1, %ctaid.x;\n  mov.u32 %r2, %tid.x;\n  ld.param.u64 %rd1, [k_param_0];\n"
+    body += f"  mad.lo.u32 %r1, %r1, {THREADS}, %r2;\n  mad.wide.u32 %rd2, %r1, 40, %rd1;\n"
+    for at, name in enumerate(names):
+        body += f"  mov.u32 %r3, {name};\n  st.global.u32 [%rd2+{4 * at}], %r3;\n"
+    out = np.zeros((2, THREADS, len(names)), dtype=np.uint32)
+    execute(kernel(body, 1, THREADS), [out], 2)
+    for cta in range(2):
+        for thread in range(THREADS):
+            lane = thread % 32
+            below = (1 << lane) - 1
+            want = [lane, thread // 32, 2, cta, 2, THREADS, 1, below, 0xFFFFFFFF ^ below, 1 << lane]
+            assert out[cta, thread].tolist() == want
+
+
+def test_each_special_register_that_is_taken_has_a_value(execute: Execute, kernel: Kernel) -> None:
+    for name in sorted(SPECIAL):
+        width, letter = (64, "rd") if name in ("%clock64", "%globaltimer") else (32, "r")
+        body = START + f"  mov.u{width} %{letter}9, {name};\n" + END
+        assert results(execute, kernel(body, 1, THREADS)) == [0] * THREADS
+
+
+def test_other_special_registers_are_refused_before_anything_runs(kernel: Kernel) -> None:
+    error = refusal(kernel(START + "  mov.u32 %r1, %pm0;" + END, 1, THREADS))
+    assert "%pm0" in error.reason
