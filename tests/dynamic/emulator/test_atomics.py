@@ -238,8 +238,8 @@ def test_vectors_of_floats(execute: Execute, kernel: Kernel) -> None:
   ld.param.u64 %rd1, [k_param_0];
   mov.b32 %r1, 0f3F800000;
   mov.b32 %r2, 0f40000000;
-  red.global.v2.f32.add [%rd1], {%r1, %r2};
-""".replace(".v2.f32.add", ".add.v2.f32")
+  red.global.add.v2.f32 [%rd1], {%r1, %r2};
+"""
     out = np.zeros(2, dtype=np.float32)
     execute(kernel(body, 1, THREADS), [out])
     assert out.tolist() == [THREADS, 2 * THREADS]

@@ -283,3 +283,21 @@ def test_lanes_that_stay_away_from_a_barrier(outcome: Run, kernel: Kernel) -> No
     found = outcome(kernel(body, 1, THREADS), [out])
     assert {f.kind for f in found.faults} == {"deadlock"}
     assert not out.any()
+
+
+def test_a_reduction_counts_who_is_there(execute: Execute, kernel: Kernel) -> None:
+    body = (
+        START
+        + """
+  setp.ge.u32 %p1, %r100, 64;
+  @%p1 ret;
+  setp.lt.u32 %p2, %r100, 64;
+  bar.red.and.pred %p3, 0, %p2;
+  bar.red.popc.u32 %r1, 0, %p2;
+  @!%p3 mov.u32 %r1, 1000;
+  st.global.u32 [%rd2], %r1;
+"""
+    )
+    out = np.zeros(THREADS, dtype=np.uint32)
+    execute(kernel(body, 1, THREADS), [out])
+    assert out.tolist() == [64] * 64 + [0] * 64

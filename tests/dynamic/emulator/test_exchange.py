@@ -244,3 +244,20 @@ $join:
 """
     got = warps(execute, kernel, guarded, words, 40)
     assert got[32:].tolist() == [[0xFF, int(words[32:].max())]] * 8
+
+
+def test_a_match_of_part_of_a_warp(execute: Execute, kernel: Kernel) -> None:
+    body = """
+  and.b32 %r5, %r100, 31;
+  setp.ge.u32 %p2, %r5, 6;
+  @%p2 bra $join;
+  match.all.sync.b32 %r3|%p1, %r1, 0x3f;
+  match.any.sync.b32 %r2, %r1, 0x3f;
+$join:
+"""
+    words = np.full(64, 9, dtype=np.uint32)
+    words[6:WARP] = 4
+    words[WARP + 2] = 4
+    got = warps(execute, kernel, body, words)
+    assert got[:6].tolist() == [[0x3F, 0x3F]] * 6
+    assert got[WARP : WARP + 6].tolist() == [[4 if at == 2 else 0x3B, 0] for at in range(6)]

@@ -146,12 +146,11 @@ $fill:
   mov.u32 %r3, room;
   add.u32 %r3, %r3, %r4;
   ld.local.u32 %r5, [%r3];
-  cvta.local.u64 %rd5, 0;
   mov.u64 %rd6, room;
   cvta.local.u64 %rd6, %rd6;
   ld.u32 %r6, [%rd6+8];
   st.global.v2.u32 [%rd4], {%r5, %r6};
-""".replace("  cvta.local.u64 %rd5, 0;\n", "")
+"""
     )
     out = np.zeros((THREADS, 4), dtype=np.uint32)
     execute(kernel(body, 2, THREADS), [words(6), out])
