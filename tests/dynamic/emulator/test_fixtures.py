@@ -18,6 +18,7 @@ from ptxlint.dynamic.emulator.semantics import UnsupportedError
 FIXTURES = Path(__file__).resolve().parents[3] / "fixtures"
 sys.path.insert(0, str(FIXTURES))
 
+import twin_builds  # noqa: E402
 from references import by_kernel, emulated  # noqa: E402
 from references.kit import Expected  # noqa: E402
 
@@ -197,6 +198,32 @@ def test_buggy_kernels_are_right_where_their_fault_does_not_show(
 
 def test_every_buggy_build_has_its_fault_described() -> None:
     assert {name for _, name in BUILDS if "_buggy" in name} == set(FAULTS)
+
+
+# Triton 3.6 ---------------------------------------------------------------------------------
+OLDER = [
+    (arch, module)
+    for arch in ARCHS
+    for module in sorted(twin_builds.CORPUS)
+    if list((FIXTURES / "ptx-triton-3.6" / arch).glob(f"{module}-*_kernel.ptx"))
+]
+
+
+@pytest.mark.parametrize(("arch", "module"), OLDER)
+def test_builds_by_triton_3_6(arch: str, module: str) -> None:
+    twin = next(t for t in twin_builds.twins() if t.module == module)
+    made = twin.builds[0]
+    pointed = made.get("T", "fp32")
+    types = {
+        name: twin.types.get(name, pointed if name.endswith("ptr") else "i32").lstrip("*")
+        for name in source_arguments(module, twin.kernel)
+    }
+    build = emulated.by_older_triton(module, twin.kernel, arch, {**types, **made})
+    sizes = build.reference.sizes(build.constants)
+    runs = [emulated.hold(build, chosen) for chosen in sizes[:3]]
+    assert not any(run.faults or run.stray for run in runs)
+    is_right = [all(miss.worst <= 1 for miss in run.misses.values()) for run in runs]
+    assert all(is_right) != module.endswith("_buggy"), [run.misses for run in runs]
 
 
 # References -----------------------------------------------------------------------------------
