@@ -17,7 +17,7 @@ import torch
 BATCH, TIME, HEADS, KEY, VALUE = 2, 100, 4, 60, 72
 
 OPERATORS = """
-gla:chunk_gla gla:fused_chunk_gla gla:fused_recurrent_gla
+gla:chunk_gla gla:fused_recurrent_gla
 simple_gla:chunk_simple_gla simple_gla:fused_chunk_simple_gla simple_gla:fused_recurrent_simple_gla
 simple_gla:parallel_simple_gla delta_rule:chunk_delta_rule delta_rule:fused_recurrent_delta_rule
 retention:chunk_retention retention:fused_chunk_retention retention:fused_recurrent_retention
@@ -36,11 +36,19 @@ log_linear_attn:chunk_log_linear_attn stickbreaking_attn:parallel_stickbreaking_
 ttt:chunk_ttt_linear deltaformer:deltaformer_attn
 """.split()
 
-MODULES = """
-norm:rms_norm layernorm:layer_norm l2norm:l2norm rotary:rotary_embedding
-activations:swish activations:sigmoid activations:logsigmoid convolution:causal_conv1d
-fused_cross_entropy:cross_entropy_loss
+FORWARD_ONLY = {
+    "rwkv7:fused_recurrent_rwkv7",
+    "gated_delta_rule:fused_recurrent_gated_delta_rule",
+    "comba:fused_recurrent_comba",
+    "generalized_delta_rule:chunk_iplr_delta_rule",
+}
+"""What the library says that it has no backward for."""
+
+PACKED = """
+gla:chunk_gla simple_gla:chunk_simple_gla delta_rule:chunk_delta_rule kda:chunk_kda
+gated_delta_rule:chunk_gated_delta_rule forgetting_attn:parallel_forgetting_attn
 """.split()
+"""Called with sequences of different lengths, too, one behind the other."""
 
 
 def tensor(*shape: int, gate: bool = False) -> Any:
@@ -70,7 +78,55 @@ def argument(name: str, operator: str) -> Any:
     return None
 
 
-def run(place: str) -> None:
+def special(place: str) -> dict[str, Any]:
+    """Arguments of operators whose shapes are not those of the others."""
+    name = place.partition(":")[2]
+    alone = {
+        "parallel_attn": {"g": tensor(BATCH, TIME, HEADS, gate=True)},
+        "parallel_path_attn": {
+            **{name: tensor(BATCH, TIME, HEADS, 64) for name in "qkv"},
+            "w": tensor(BATCH, TIME, HEADS, 64).float().detach().requires_grad_(True),
+            "beta": tensor(BATCH, TIME, HEADS).float().detach().requires_grad_(True),
+            "g": tensor(BATCH, TIME, HEADS, gate=True).float().detach().requires_grad_(True),
+        },
+        "fused_chunk_based": {
+            "q": tensor(BATCH, TIME, HEADS, 16),
+            "k": tensor(BATCH, TIME, HEADS, 16),
+        },
+        "chunk_mesa_net": {
+            "v": tensor(BATCH, TIME, HEADS, KEY),
+            "lamb": torch.rand(HEADS, KEY, device="cuda").requires_grad_(True),
+        },
+        "chunk_gated_delta_product": {
+            "k": tensor(BATCH, 2 * TIME, HEADS, KEY),
+            "v": tensor(BATCH, 2 * TIME, HEADS, VALUE),
+            "beta": tensor(BATCH, 2 * TIME, HEADS).sigmoid(),
+            "num_householder": 2,
+        },
+        "chunk_log_linear_attn": {
+            "q": tensor(BATCH, TIME, HEADS, 64),
+            "k": tensor(BATCH, TIME, HEADS, 64),
+            "v": tensor(BATCH, TIME, HEADS, 64),
+            "level_scales": tensor(BATCH, TIME, HEADS, 8),
+        },
+        "chunk_ttt_linear": {
+            "v": tensor(BATCH, TIME, HEADS, KEY),
+            "w": tensor(HEADS, KEY),
+            "b": tensor(HEADS, KEY),
+            "eta": tensor(BATCH, TIME, HEADS, 1),
+        },
+    }
+    return alone.get(name, {})
+
+
+def packed(named: dict[str, Any]) -> dict[str, Any]:
+    """The batch as one row of sequences that have different lengths."""
+    rows = {key: value.flatten(0, 1)[None].detach() for key, value in named.items()}
+    ends = torch.tensor([0, 1, 65, 129, BATCH * TIME], dtype=torch.int32).cuda()
+    return {**{k: v.requires_grad_(True) for k, v in rows.items()}, "cu_seqlens": ends}
+
+
+def run(place: str, lengths: bool = False) -> None:
     module, name = place.split(":")
     function = getattr(import_module(f"fla.ops.{module}"), name)
     named = {}
@@ -86,7 +142,10 @@ def run(place: str) -> None:
             named[parameter.name] = 1
         elif parameter.name == "num_layers":
             named[parameter.name] = 8
-    result = function(**named)
+    named |= special(place)
+    result = function(**(packed(named) if lengths else named))
+    if place in FORWARD_ONLY:
+        return
     parts = result if isinstance(result, tuple) else (result,)
     wanted = [p for p in parts if isinstance(p, torch.Tensor) and p.requires_grad]
     torch.autograd.backward(wanted, [torch.ones_like(p) for p in wanted])
@@ -96,3 +155,5 @@ def cases() -> Iterator[tuple[str, Callable[[], None]]]:
     """(name, call) of every operator."""
     for place in OPERATORS:
         yield place, lambda place=place: run(place)
+    for place in PACKED:
+        yield f"{place}_packed", lambda place=place: run(place, lengths=True)
