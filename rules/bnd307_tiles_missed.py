@@ -90,7 +90,7 @@ def _said(coverage: Coverage) -> Iterator[Hit | Verdict]:
     proved = [word.region.name for word in coverage.missed if word.status == "proved"]
     if proved:
         reason = f"every element of {', '.join(proved)} is written"
-        yield Verdict("proved", reason, launch=bound)
+        yield Verdict("proved", reason, assumes=coverage.premises, launch=bound)
     for word in coverage.missed:
         at = word.store.instr if word.store is not None else None
         if word.status == "open":

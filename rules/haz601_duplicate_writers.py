@@ -101,7 +101,8 @@ def _said(coverage: Coverage) -> Iterator[Hit | Verdict]:
     proved = [apart for apart in coverage.apart if apart.status == "proved"]
     if proved:
         names = ", ".join(apart.output.name for apart in proved)
-        yield Verdict("proved", f"programs write apart in {names}", launch=bound)
+        reason = f"programs write apart in {names}"
+        yield Verdict("proved", reason, assumes=coverage.premises, launch=bound)
     for apart in coverage.apart:
         output, clash = apart.output, apart.clash
         if apart.status == "open":

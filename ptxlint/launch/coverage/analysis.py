@@ -36,6 +36,13 @@ class Coverage:
         self.missed: list[Missed] = list(looking.missed())
         """By tensor, where there is something to say, whether all of it is written."""
 
+    @property
+    def premises(self) -> tuple[str, ...]:
+        """What tensors of numbers must hold for these proofs to hold, as the launch tells."""
+        promises = self.found.under.promises
+        ran = promises.words(dict.fromkeys(promises.told)) if self._runs is not None else ()
+        return tuple(dict.fromkeys((*self.found.premises, *ran)))
+
     def _running(self) -> Runs:
         if self._runs is None:
             # Arrays are needed for what is left alone.

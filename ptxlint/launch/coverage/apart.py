@@ -15,7 +15,7 @@ from ptxlint.dataflow.polynomial import INFINITY
 from ptxlint.launch.coverage.influence import GRID, Influence
 from ptxlint.launch.coverage.mixed_radix import Known
 from ptxlint.launch.coverage.parting import Place
-from ptxlint.launch.coverage.writes import Output, Write, Writes
+from ptxlint.launch.coverage.writes import Output, Write, Writes, is_from_memory
 from ptxlint.launch.under import UnderLaunch
 from ptxlint.launch.walk import Thread
 from ptxlint.launches import Extent
@@ -193,7 +193,7 @@ class _Work:
     def _by_running(
         self, output: Output, stores: Sequence[Write], programs: Sequence[Extent]
     ) -> Apart:
-        followed = [store for store in stores if not _is_from_memory(store)]
+        followed = [store for store in stores if not is_from_memory(self._under, store)]
         reason = output.unknown or "an address does not tell which program wrote it"
         if len(followed) < len(stores):
             reason = output.unknown or "an address is made of a number that is loaded"
@@ -233,11 +233,6 @@ class _Work:
             one_store, other = (followed[int(cells.store[at])] for at in (first, second))
             return Clash(threads[0], threads[1], offset, one_store, other, is_idle)
         return None
-
-
-def _is_from_memory(store: Write) -> bool:
-    """True if no run tells where a store goes: its address is made of a loaded number."""
-    return any(atom.kind == "load" for atom in store.place.all_atoms())
 
 
 __all__ = ["Apart", "Clash", "apart"]

@@ -16,11 +16,20 @@ from math import prod
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeGuard
 
 from ptxlint.dataflow.extremes import Box, nested_quotients
-from ptxlint.dataflow.polynomial import CTAS, LANES, ROUNDS, AtomTable, Polynomial
+from ptxlint.dataflow.polynomial import CTAS, LANES, ROUNDS, Polynomial
 from ptxlint.facts import Budget
 from ptxlint.launch.binding import Region
 from ptxlint.launch.coverage.conditions import Condition, Conditions
-from ptxlint.launch.coverage.parting import Parting, Place, dividend, radices, without_turns
+from ptxlint.launch.coverage.digits import (
+    Code,
+    Digit,
+    digit_of,
+    first_beyond,
+    lanes_where,
+    offset_of,
+    place_in_axis,
+)
+from ptxlint.launch.coverage.parting import Parting, Place, radices, without_turns
 from ptxlint.launch.coverage.views import Step, steps_of
 from ptxlint.launch.coverage.writes import Write
 from ptxlint.launch.under import UnderLaunch
@@ -39,25 +48,6 @@ _TOO_MANY: Final = "its tiles have too many cells to list"
 _CONDITION: Final = "a condition of a store is not one on the place that it writes"
 _KINDS: Final = frozenset({"bit", "ctaid", "index", "fdiv", "rest"})
 _OF_MAPS: Final = _KINDS | {"min", "max", "div"}
-
-
-class Digit(NamedTuple):
-    """One digit of a place: its number by store, how many values are asked for, how many bytes it
-    counts, how many of these a store writes, and of which step of the tensor it is a digit."""
-
-    numbers: tuple[Polynomial, ...]
-    extent: int
-    weight: int
-    width: int
-    step: Step
-
-    @property
-    def depends(self) -> int:
-        """By what it varies; stores with different numbers count as lanes."""
-        found = 0
-        for number in self.numbers:
-            found |= number.depends
-        return found | (LANES if len(set(self.numbers)) > 1 else 0)
 
 
 class Missing(NamedTuple):
@@ -141,12 +131,12 @@ class _Work:
             if parts is None:
                 return None
             upper, left = parts
-            self._whole.append(_digit(upper, extent, apart, step))
+            self._whole.append(digit_of(upper, extent, apart, step))
             finer = self._finer(upper, extent, apart, step, _DEEPEST)
             if finer is None:
                 return None
             found += finer
-        self._whole.append(_digit(left, steps[-1].extent, 1, steps[-1]))
+        self._whole.append(digit_of(left, steps[-1].extent, 1, steps[-1]))
         finer = self._finer(left, steps[-1].extent, 1, steps[-1], _DEEPEST)
         return None if finer is None else found + finer
 
@@ -154,7 +144,7 @@ class _Work:
         self, group: Sequence[Place], count: int, weight: int, step: Step, depth: int
     ) -> list[Digit] | None:
         """A digit as digits of lanes and digits of the grid; None if it is not made so."""
-        digit = _digit(group, count, weight, step)
+        digit = digit_of(group, count, weight, step)
         depends = digit.depends
         known = len(self._facts)
         self._facts.append(digit)
@@ -231,7 +221,7 @@ class _Work:
         """Digits that are digits of the program's number along an axis, each at a weight."""
         by_axis: dict[str, list[tuple[int, int, Digit]]] = {}
         for digit in digits:
-            place = _place_in_axis(digit.numbers[0])
+            place = place_in_axis(digit.numbers[0])
             if place is None:
                 return None
             axis, weight, modulus = place
@@ -245,7 +235,7 @@ class _Work:
                     return None
             extent = self._grid[axis]
             if sum((digit.extent - 1) * weight for weight, _, digit in places) >= extent:
-                beyond = _first_beyond(places, extent)
+                beyond = first_beyond(places, extent)
                 if beyond is None:
                     return None
                 is_tail = self._is_tail(places, extent)
@@ -279,7 +269,7 @@ class _Work:
             for step in steps
         ]
         missed, tiles = found.first_missing(counts, limits)
-        offset = None if missed is None else _offset(digits, missed)
+        offset = None if missed is None else offset_of(digits, missed)
         if offset is None:
             return Found(is_complete=True)
         by = "map" if len(found.programs) >= tiles else "programs"
@@ -309,20 +299,20 @@ class _Work:
         ranges = [range(0, digit.extent, digit.width) for digit in digits]
         if prod(map(len, ranges)) > _MOST_VALUES:
             return Found(reason=_TOO_MANY)
-        code = _Code(self._under.symbolic.table, digits)
+        code = Code(self._under.symbolic.table, digits)
         values = self._values(digits, conditions, code)
         if values is None:
             return Found(reason=_TOO_MANY)
         wanted = code.of_all(ranges)
         if not values.issuperset(wanted):
             for combination, number in zip(product(*ranges), wanted, strict=True):
-                offset = None if number in values else _offset(digits, combination)
+                offset = None if number in values else offset_of(digits, combination)
                 if offset is not None:
                     return Found(missing=Missing(offset, "lanes"))
         return Found(is_complete=True)
 
     def _values(
-        self, digits: Sequence[Digit], conditions: Sequence[Sequence[Polynomial]], code: _Code
+        self, digits: Sequence[Digit], conditions: Sequence[Sequence[Polynomial]], code: Code
     ) -> set[int] | None:
         """The combinations of values that lanes have, each as one number."""
         found: set[int] = set()
@@ -335,7 +325,7 @@ class _Work:
             if work > 4 * _MOST_VALUES or any(len(m) > 1 for p in (number, *own) for m in p.terms):
                 return None
             if own:
-                found.update(_where(number, own, bits))
+                found.update(lanes_where(number, own, bits))
                 continue
             # Stores of one tile mostly differ by a constant.
             scales = tuple((bit, number.terms[bit,]) for bit in bits)
@@ -427,63 +417,6 @@ def _follows(poly: Polynomial, fact: Polynomial) -> bool:
     return (poly * abs(other) - fact * abs(scale)).range()[0] > -abs(other)
 
 
-class _Code:
-    """Combinations of values of some digits, each as one number."""
-
-    def __init__(self, table: AtomTable, digits: Sequence[Digit]) -> None:
-        self._table = table
-        self._places: list[tuple[int, int]] = []
-        """By digit, the least value and what a step of it counts."""
-        step = 1
-        for digit in digits:
-            ends = [number.range() for number in digit.numbers]
-            low = min(0, *(end[0] for end in ends))
-            high = max(digit.extent - 1, *(end[1] for end in ends))
-            self._places.append((low, step))
-            step *= high - low + 1
-
-    def of(self, numbers: Sequence[Polynomial]) -> Polynomial:
-        """The number of a combination of numbers."""
-        total = self._table.constant(0)
-        for number, (low, step) in zip(numbers, self._places, strict=True):
-            total += (number - low) * step
-        return total
-
-    def of_all(self, ranges: Sequence[range]) -> list[int]:
-        """The numbers of all combinations of values, the last one running first."""
-        found = [0]
-        for values, (low, step) in zip(ranges, self._places, strict=True):
-            steps = [(value - low) * step for value in values]
-            found = [number + more for number in found for more in steps]
-        return found
-
-
-def _where(number: Polynomial, own: Sequence[Polynomial], bits: Sequence[int]) -> list[int]:
-    """What a number of lanes is in those in which others are not negative."""
-    polys = (number, *own)
-    rows = [tuple(poly.constant for poly in polys)]
-    for bit in bits:
-        scales = tuple(poly.terms.get((bit,), 0) for poly in polys)
-        rows += [tuple(map(sum, zip(row, scales, strict=True))) for row in rows]
-    return [row[0] for row in rows if min(row[1:]) >= 0]
-
-
-def _digit(group: Sequence[Place], count: int, weight: int, step: Step) -> Digit:
-    numbers = tuple(place.number for place in group)
-    return Digit(numbers, count, weight, max(place.width for place in group), step)
-
-
-def _offset(digits: Sequence[Digit], values: Sequence[int]) -> int | None:
-    """The first byte of the elements with these values of some digits and 0 for others; None if
-    they lie beyond the end of a step."""
-    by_step: dict[Step, int] = {}
-    for digit, value in zip(digits, values, strict=True):
-        by_step[digit.step] = by_step.get(digit.step, 0) + digit.weight * value
-    if any(offset >= step.bytes_apart * step.extent for step, offset in by_step.items()):
-        return None
-    return sum(by_step.values())
-
-
 def _is_of_lanes(poly: Polynomial | None) -> TypeGuard[Polynomial]:
     """True for what bits of the thread's number alone decide."""
     return poly is not None and all(atom.kind == "bit" for atom in poly.all_atoms())
@@ -492,47 +425,6 @@ def _is_of_lanes(poly: Polynomial | None) -> TypeGuard[Polynomial]:
 def _is_plain(number: Polynomial) -> bool:
     """True for one atom of the grid, alone."""
     return len(number.terms) == 1 and next(iter(number.terms.values())) == 1
-
-
-def _place_in_axis(number: Polynomial) -> tuple[str, int, int] | None:
-    """Of a program's number along which axis a number is a digit: at which weight, and up to which
-    number (0 for no bound)."""
-    if not number.terms:
-        return None
-    ((monomial, scale), *more) = number.terms.items()
-    if more or scale != 1 or len(monomial) != 1:
-        return None
-    atom = number.table.atoms[monomial[0]]
-    if atom.kind == "ctaid":
-        return str(atom.data[0]), 1, 0
-    part, weight = dividend(atom) if atom.kind == "fdiv" else (None, 1)
-    modulus = 0
-    if atom.kind == "rest":
-        part, modulus = atom.data
-        inner = _place_in_axis(part)
-        return None if inner is None or inner[2] else (inner[0], inner[1], modulus)
-    if part is None:
-        return None
-    inner = _place_in_axis(part)
-    return None if inner is None or inner[1] != 1 or inner[2] else (inner[0], weight, 0)
-
-
-def _first_beyond(places: Sequence[tuple[int, int, Digit]], extent: int) -> int | None:
-    """The offset of the tile of a program that the grid does not have: the first one, if its number
-    has no digits but these. None if none of the tensor's tiles is found to be one."""
-    digits = [digit for _, _, digit in places]
-    least = places[0][0]
-    first = -(-extent // least) * least
-    rest = [
-        first // weight % modulus if modulus else first // weight for weight, modulus, _ in places
-    ]
-    for values in (rest, [digit.extent - 1 for digit in digits]):
-        number = sum(value * weight for value, (weight, _, _) in zip(values, places, strict=True))
-        if number >= extent and all(v < d.extent for v, d in zip(values, digits, strict=True)):
-            offset = _offset(digits, values)
-            if offset is not None:
-                return offset
-    return None
 
 
 __all__ = ["Found", "Missing", "completeness"]

@@ -21,7 +21,7 @@ from ptxlint.launch.coverage.beyond import first_place, is_let_in, is_masked
 from ptxlint.launch.coverage.complete import Found, Missing, completeness
 from ptxlint.launch.coverage.conditions import Conditions
 from ptxlint.launch.coverage.views import Step, span_of, steps_of
-from ptxlint.launch.coverage.writes import Output, Write, Writes
+from ptxlint.launch.coverage.writes import Output, Write, Writes, is_from_memory
 from ptxlint.launch.under import UnderLaunch
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ class Looking:
         programs = runs.all_programs()
         if programs is None or runs.is_spent:
             return found
-        if any(atom.kind == "load" for store in stores for atom in store.place.all_atoms()):
+        if any(is_from_memory(self._under, store) for store in stores):
             return found._replace(reason="an address is made of a number that is loaded")
         cells = runs.cells(stores, programs)
         if cells is None:

@@ -11,6 +11,7 @@ from ptxlint.ir.instruction import Instr
 from ptxlint.ir.opcodes import memory_of
 from ptxlint.launch.analysis import LaunchOutcomes, Outcome
 from ptxlint.launch.binding import Region
+from ptxlint.launch.under import UnderLaunch
 
 
 class Write(NamedTuple):
@@ -60,6 +61,15 @@ class Writes(NamedTuple):
     others: tuple[Write, ...] = ()
     elsewhere: str = ""
     at: Instr | None = None
+
+
+def is_from_memory(under: UnderLaunch, store: Write) -> bool:
+    """True if no run tells where a store goes: its place is made of a loaded number that the launch
+    does not tell."""
+    return any(
+        atom.kind == "load" and not under.promises.is_told(under.ssa.instr[atom.data[0]])
+        for atom in store.place.all_atoms()
+    )
 
 
 def writes_of(found: LaunchOutcomes) -> Writes:
@@ -126,4 +136,4 @@ def _hidden(found: LaunchOutcomes) -> tuple[str, Instr | None]:
     return "", None
 
 
-__all__ = ["Output", "Write", "Writes", "writes_of"]
+__all__ = ["Output", "Write", "Writes", "is_from_memory", "writes_of"]
