@@ -316,10 +316,11 @@ ret;
     for value, more, status in (
         ("%r1", own, "proved"), ("%r2", own, "refuted"), ("%r1", "", "refuted"),
     ):  # fmt: skip
-        word = judged(under(HEAD + both.format(value=value, more=more), (8,), 7, 1 << 20))
-        assert word.status == status, (value, more)
-        if word.clash is not None:
-            assert word.clash.is_idle == (value == "%r1")
+        for grid in (8, 8000):
+            word = judged(under(HEAD + both.format(value=value, more=more), (grid,), 7, 1 << 20))
+            assert word.status == status, (value, more)
+            if word.clash is not None:
+                assert word.clash.is_idle == (value == "%r1")
 
 
 def test_too_many_programs_are_not_mapped() -> None:

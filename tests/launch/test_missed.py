@@ -210,6 +210,21 @@ ret;
     assert found.status == "proved"
 
 
+def test_lanes_that_store_in_another_program_are_not_missed() -> None:
+    """Even lanes in one program, odd ones in the other."""
+    body = """
+and.b32 %r5, %r4, 1;
+setp.eq.s32 %p1, %r5, %r3;
+mul.wide.s32 %rd2, %r4, 4;
+add.s64 %rd3, %rd1, %rd2;
+@%p1 st.global.b32 [%rd3], %r2;
+ret;
+}
+"""
+    found = apart.under(apart.HEAD + body, (1, 2), 0)
+    assert said(found, tensor((32,), (1,))).missing is None
+
+
 def test_a_branch_on_data_proves_nothing() -> None:
     """Every lane may store, and none has to."""
     data = MASKED.replace("setp.lt.s32 %p1, %r6, %r1;", "ld.shared.u32 %r7, [%r4];\n"
