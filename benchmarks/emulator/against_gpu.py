@@ -17,6 +17,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -148,7 +149,8 @@ def run(folder: str, results: Path, jobs: int) -> None:
     except NoDriverError as error:
         raise SystemExit(f"no GPU: {error}") from None
     records: list[dict[str, Any]] = []
-    with ProcessPoolExecutor(jobs) as pool:
+    # A process that is forked off one with a CUDA context cannot have one of its own.
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
         futures = {name: pool.submit(on_both, (name, folder)) for name in names}
         for name, future in futures.items():
             try:
