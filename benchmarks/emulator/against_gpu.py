@@ -183,7 +183,10 @@ def table() -> None:
         f"the same PTX on one {data['device']}, on the same bytes. Where the semantics of all",
         "instructions are exact the outputs have the same bits; approximate instructions, and sums",
         "inside of `mma` and `wgmma`, may differ by what the references allow (*bound*, see",
-        "[emulator](emulator.md)). NaN counts as NaN whatever its bits.",
+        "[emulator](emulator.md)): each by at most the bound, so both by at most twice of it. NaN",
+        "counts as NaN whatever its bits. Of sums of 8-bit floats the device keeps fewer bits than",
+        "float32 has, which PTX leaves to it: there the GPU itself misses the reference, by up to",
+        "three times the bound.",
         "",
         f"{len({r['build'] for r in done})} builds, {len(done)} launches: {len(alike)} alike in "
         "every bit.",
