@@ -101,6 +101,7 @@ class _Watched:
         self._at = place[:, None] + np.arange(size)
         self._size = size
         self._is_atomic = is_atomic
+        self._is_shared = shadow.writer is None
 
     def read(self) -> None:
         """A read: against the last write."""
@@ -168,6 +169,11 @@ class _Watched:
             return
         words = np.ascontiguousarray(values).view(np.uint8).reshape(-1, self._size)[order]
         differs = same & (words[1:] != words[:-1]).any(axis=1)
+        if self._is_shared:
+            # Lanes of one warp that reduced together hold one result, up to the order of sums: all
+            # of them store it, and any will do.
+            warp = self._warp[:, 0][order]
+            differs &= warp[1:] != warp[:-1]
         if differs.any():
             flags = np.zeros(len(place), dtype=bool)
             flags[order[1:][differs]] = True
