@@ -151,11 +151,11 @@ def test_an_exact_tile_is_decided(name: str, status: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("evidence", "times"), [pytest.param(False, 2, id="verdicts"), pytest.param(True, 5, id="all")]
+    ("evidence", "times"), [pytest.param(False, 2, id="verdicts"), pytest.param(True, 4, id="all")]
 )
 def test_a_launch_costs_no_more_than_the_check(evidence: bool, times: int) -> None:
-    """All rules, with a launch and without one; then what verdicts rest on and how far they carry,
-    besides, which has a budget of its own."""
+    """What a launch adds to all rules is no more than twice what they take without one; with what
+    verdicts rest on and how far they carry, which has a budget of its own, four times."""
 
     def seconds(*, launched: bool) -> float:
         best = 1e9
@@ -174,7 +174,8 @@ def test_a_launch_costs_no_more_than_the_check(evidence: bool, times: int) -> No
             best = min(best, spent)
         return best
 
-    assert seconds(launched=True) < times * seconds(launched=False)
+    without = seconds(launched=False)
+    assert seconds(launched=True) - without < times * without
 
 
 @pytest.mark.parametrize(
