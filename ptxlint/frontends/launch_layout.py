@@ -60,6 +60,8 @@ def read_launch(node: Node, place: str) -> Launch:
     grid = needed(node, members, "grid", "CTAs in x, y and z, as [100, 1, 1]")
     arguments = needed(node, members, "arguments", "what is passed, by the parameters' names")
     values, is_ordered = _Arguments(arguments).read()
+    if "autotuned" in members:
+        _check_tuned(members["autotuned"], values)
     return Launch(
         _extent(grid, 0),
         given(members, "block", lambda n: _extent(n, 1), AS_COMPILED),
@@ -113,6 +115,21 @@ def _autotuned(node: Node) -> Autotuned | None:
         given(members, "reset", _names, ()),
         given(members, "restored", _names, ()),
     )
+
+
+def _check_tuned(node: Node, arguments: dict[str, Argument]) -> None:
+    """What is reset or put back must be passed, if arguments have names: a name that is not there
+    would say nothing of the one that was meant."""
+    if node.data is None or all(name.isdecimal() for name in arguments):
+        return
+    known = {name.partition("[")[0] for name in arguments}
+    members = node.mapping("`autotuned`")
+    for key in ("reset", "restored"):
+        for item in members[key].items("parameters' names") if key in members else ():
+            if item.text() not in known:
+                near = nearest(item.text(), known)
+                hint = f"; did you mean `{near}`?" if near else ""
+                raise item.fault(f"no argument is called `{item.text()}`{hint}")
 
 
 def _names(node: Node) -> tuple[str, ...]:

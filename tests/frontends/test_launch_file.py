@@ -227,6 +227,12 @@ def test_a_fault_of_an_argument_is_told(value: Any, says: str) -> None:
             "launches[0].scratch: expected bytes for 2 pointers, found 1",
         ),
         (
+            '{"launches": [{"arguments": {"out": 1, "x": 2}, "grid": 1,\n'
+            '"autotuned": {"configurations": 4, "reset": ["x", "uot"]}}]}',
+            "l.json:2: launches[0].autotuned.reset[1]: no argument is called `uot`; did you mean "
+            "`out`?",
+        ),
+        (
             '{"launches": [{"arguments": {"x": [1], "x[0]": 2}, "grid": 1}]}',
             "launches[0].arguments['x[0]']: two arguments are called `x[0]`",
         ),
