@@ -33,8 +33,20 @@ class Inputs(Protocol):
         """The bytes of the storage behind an argument, `size` of them; None for blank memory."""
 
 
+def recorded(tensor: Tensor, size: int) -> Array | None:
+    """The numbers that the launch tells of a tensor's storage; None if it tells none."""
+    if tensor.contents is None:
+        return None
+    kind = np.dtype(np.uint8 if tensor.dtype == "bool" else tensor.dtype)
+    out = np.zeros(size, dtype=np.uint8)
+    flat = np.array(tensor.contents).astype(kind).view(np.uint8)
+    out[: len(flat)] = flat
+    return out
+
+
 class RandomInputs:
-    """Numbers from PCG64, seeded by the seed and the argument's name.
+    """Numbers from PCG64, seeded by the seed and the argument's name; what the launch tells of a
+    tensor is taken as it is.
 
     Floating-point numbers are normal with variance 1; integers are uniform between the values that
     the launch promises, else between all that 8 bits hold; wider ones without a promise are zeros,
@@ -50,6 +62,9 @@ class RandomInputs:
             return None
         if tensor.fresh == "zeroed":
             return np.zeros(size, dtype=np.uint8)
+        told = recorded(tensor, size)
+        if told is not None:
+            return told
         generator = np.random.Generator(np.random.PCG64([self.seed, zlib.crc32(name.encode())]))
         drawn = _drawn(generator, tensor, size // DTYPE_BYTES[tensor.dtype])
         out = np.zeros(size, dtype=np.uint8)
@@ -91,8 +106,11 @@ class ZeroInputs:
     """Zeros everywhere."""
 
     def contents(self, name: str, tensor: Tensor, size: int) -> Array | None:
-        """Blank where the host left it so."""
-        return None if tensor.fresh == "uninitialised" else np.zeros(size, dtype=np.uint8)
+        """Blank where the host left it so, what the launch tells where it tells something."""
+        if tensor.fresh == "uninitialised":
+            return None
+        told = recorded(tensor, size)
+        return np.zeros(size, dtype=np.uint8) if told is None else told
 
 
 class GivenInputs:
@@ -138,5 +156,6 @@ def view(storage: NDArray[np.uint8], tensor: Tensor, width: int) -> Array:
 
 
 __all__ = [
-    "GivenInputs", "InputError", "Inputs", "RandomInputs", "ZeroInputs", "as_stored", "view",
+    "GivenInputs", "InputError", "Inputs", "RandomInputs", "ZeroInputs", "as_stored", "recorded",
+    "view",
 ]  # fmt: skip

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from ptxlint.cli import main
+from ptxlint.dynamic.emulator.inputs import Inputs, RandomInputs, ZeroInputs
+from ptxlint.launches import Tensor
 
 ROOT = Path(__file__).resolve().parents[3]
 SOFTMAX = ROOT / "fixtures/ptx/sm_80/softmax.ptx"
@@ -166,3 +168,13 @@ def test_a_loop_without_end_is_a_finding_and_ends(
     code, out, _ = emulate(capsys, *words)
     assert code == 2
     assert "EMU909" in out
+
+
+@pytest.mark.parametrize("inputs", [RandomInputs(3), ZeroInputs()])
+def test_integers_that_the_launch_tells_are_what_is_run_on(inputs: Inputs) -> None:
+    ids = Tensor("int64", (3,), (1,), 0, 32, 8, contents=(7, -1, 5, 2))
+    found = inputs.contents("ids", ids, 32)
+    assert found is not None
+    assert found.view(np.int64).tolist() == [7, -1, 5, 2]
+    # What nobody wrote since it was allocated is told by that.
+    assert inputs.contents("ids", ids._replace(fresh="uninitialised"), 32) is None
