@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 from unittest import mock
 
 from ptxlint.launches import Launch
@@ -36,6 +37,9 @@ from .written import Writes
 
 _LIBRARIES = ("triton", "torch", "ptxlint", "contextlib", "unittest", "threading", "runpy")
 _OLDEST, _NEWEST = (3, 6), (3, 9)
+
+_ASSEMBLER: Final = re.compile(r"\bline \d+; +(?:error|fatal) *: *([^\n]+)")
+"""An error of ptxas."""
 
 
 class Options(NamedTuple):
@@ -344,7 +348,10 @@ def relative(path: str) -> str:
 
 
 def _said(error: BaseException) -> str:
-    """An exception in one line."""
+    """An exception in one line; of what an assembler printed the first error, without its files."""
+    assembled = _ASSEMBLER.search(str(error))
+    if assembled is not None:
+        return f"the assembler says: {assembled[1].strip()}"
     text = " ".join(str(error).split())
     # Triton quotes the source first, and then says what is wrong with it.
     shortened = text if len(text) <= 300 else f"{text[:100]} … {text[-200:]}"

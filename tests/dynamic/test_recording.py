@@ -310,3 +310,17 @@ def test_nothing_stays_behind(record: Record) -> None:
 def test_an_unknown_architecture() -> None:
     with pytest.raises(ValueError, match="sm_9"), recording("sm_9"):
         pass
+
+
+def test_of_an_assembler_the_first_error_is_told() -> None:
+    from ptxlint.dynamic.capture.recording import _said
+
+    printed = (
+        "PTXAS error: Internal Triton PTX codegen error\n`ptxas` stderr:\n"
+        "ptxas /somewhere/x.ptx, line 98; error   : Feature 'cvt with .e2m1x2' not supported\n"
+        "ptxas fatal   : Ptx assembly aborted due to errors\nRepro command: /somewhere/ptxas\n"
+    )
+    assert _said(ValueError(printed)) == (
+        "the assembler says: Feature 'cvt with .e2m1x2' not supported"
+    )
+    assert _said(ValueError("another")) == "ValueError: another"
