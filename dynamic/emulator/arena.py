@@ -1,7 +1,9 @@
 """Global memory: all allocations of a run in one array, with a state for each byte.
 
 Device addresses are offsets into the array plus `ORIGIN`. Allocations are aligned to 256 bytes and
-kept apart by `GAP` bytes that belong to nobody, so that an access beyond an end meets them first.
+kept apart by bytes that belong to nobody: twice the size of the larger neighbour, within `GAP` and
+`WIDEST_GAP`, so that an access beyond an end does not come to another allocation. No memory is
+taken for what nothing touches.
 """
 
 from __future__ import annotations
@@ -15,7 +17,8 @@ from ptxlint.dynamic.emulator.formats import Array
 
 ORIGIN: Final = 1 << 32
 """The device address of the first byte: far from zero, so that a null pointer is told."""
-GAP: Final = 4096
+GAP: Final = 256 << 10
+WIDEST_GAP: Final = 64 << 20
 _ALIGNMENT: Final = 256
 
 OUTSIDE: Final = 0
@@ -49,7 +52,9 @@ class Arena:
         self.state: NDArray[np.uint8] = np.zeros(0, dtype=np.uint8)
         self.allocations: list[Allocation] = []
         self._pending: list[_Pending] = []
-        self._end = GAP
+        self._end = 0
+        self._before = 0
+        """The size of the allocation before."""
         self._views: dict[np.dtype[np.generic], Array] = {}
         self._starts: NDArray[np.int64] | None = None
         self._plain: dict[int, bool] = {}
@@ -65,8 +70,9 @@ class Arena:
     ) -> Allocation:
         """Set `size` bytes aside; `shift` puts the first one so many bytes behind a multiple of
         256. Without contents they are blank."""
-        start = -(-self._end // _ALIGNMENT) * _ALIGNMENT + shift
-        self._end = start + size + GAP
+        after = self._end + max(GAP, min(2 * max(size, self._before), WIDEST_GAP))
+        start = -(-after // _ALIGNMENT) * _ALIGNMENT + shift
+        self._end, self._before = start + size, size
         found = Allocation(name, ORIGIN + start, ORIGIN + start + size)
         self.allocations.append(found)
         flat = None if contents is None else np.ascontiguousarray(contents).view(np.uint8).ravel()
@@ -76,7 +82,7 @@ class Arena:
 
     def seal(self) -> None:
         """Lay out what was allocated; before the first access."""
-        size = -(-self._end // 16) * 16
+        size = -(-(self._end + GAP) // 16) * 16
         self.bytes = np.zeros(size, dtype=np.uint8)
         self.state = np.zeros(size, dtype=np.uint8)
         for start, length, contents, state in self._pending:

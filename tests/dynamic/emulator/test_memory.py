@@ -10,6 +10,7 @@ import pytest
 
 from ptxlint.dynamic.emulator.arena import Arena
 from ptxlint.dynamic.emulator.run import Emulator, Outcome
+from ptxlint.dynamic.emulator.run import run as run_kernel
 from ptxlint.frontends.ptx import parse
 
 Execute = Callable[..., None]
@@ -421,3 +422,13 @@ def test_a_copy_of_nothing_may_point_anywhere(execute: Execute, kernel: Kernel) 
     execute(kernel(body, 2, THREADS), [source, out])
     assert (out[:9, 0] == source[:9, 0]).all()
     assert not out[9:, 0].any()
+
+
+def test_far_beyond_an_end_is_no_other_tensor(kernel: Callable[..., str]) -> None:
+    body = "  ld.param.u64 %rd0, [k_param_0];\n  st.global.b32 [%rd0+{at}], 7;\n"
+    first, second = np.zeros(64, dtype=np.uint32), np.zeros(1 << 20, dtype=np.uint32)
+    for at in (256, 8192, 1 << 20, 7 << 20):
+        module = parse(kernel(body.format(at=at), 2, 1), "snippet.ptx")
+        outcome = run_kernel(module, module.kernels()[0], (1, 1, 1), [first, second])
+        assert [fault.kind for fault in outcome.faults] == ["outside"], at
+        assert not second.any()
