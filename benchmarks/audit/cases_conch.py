@@ -100,11 +100,12 @@ def suppress(boxes: int) -> None:
 
 
 def pooled(points: int, channels: int) -> None:
-    """Points in intervals, each of one cell of the grid."""
+    """Points in intervals, each of one cell of the grid that no other interval has."""
     module = import_module("conch.ops.vision.bev_pool")
     starts = torch.arange(0, points, 7, dtype=torch.int32)
     lengths = (torch.clamp(starts + 7, max=points) - starts).to(torch.int32)
-    cells = torch.stack([torch.randint(0, top, (points,)) for top in (20, 30, 4, 2)], 1)
+    chosen = torch.randperm(20 * 30 * 4 * 2)[: len(starts)].repeat_interleave(7)[:points]
+    cells = torch.stack([chosen % 20, chosen // 20 % 30, chosen // 600 % 4, chosen // 2400], 1)
     places = (cells.to(torch.int32).cuda(), starts.cuda(), lengths.cuda())
     module.bev_pool(tensor(points, channels, dtype=torch.float32), *places, 2, 4, 20, 30)
     module.bev_pool_backward(tensor(2, 4, 20, 30, channels, dtype=torch.float32), *places)
