@@ -56,7 +56,7 @@ def in_emulator(build: Any, sizes: Any) -> tuple[float, int]:
         counters = Counters() if run == RUNS else None
         start = time.perf_counter()
         found.run(
-            launch.grid, (block[0], block[1], block[2]), values, arena, build.shared, 80,
+            launch.grid, (block[0], block[1], block[2]), values, arena, build.shared,
             counters=counters,
         )  # fmt: skip
         if counters is None:

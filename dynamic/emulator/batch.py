@@ -79,8 +79,6 @@ class Batch:
         self.barriers: dict[int, Barrier] = {}
         self.watch: RaceWatch | None = None
         self.labels: Labels | None = None
-        self.interval: NDArray[np.int64] = np.zeros(len(self.ctas), dtype=np.int64)
-        """How many barriers each CTA has passed."""
         self.shared_stride = -(-max(device.shared, 1) // 16) * 16
         self.shared: NDArray[np.uint8] = np.zeros(
             self.shared_stride * len(self.ctas), dtype=np.uint8

@@ -47,7 +47,6 @@ class Device:
         shared: int,
         parameters: NDArray[np.uint8],
         arena: Arena,
-        capability: int = 80,
     ) -> None:
         self.grid = grid
         self.block = block
@@ -55,7 +54,6 @@ class Device:
         """Bytes of shared memory of a CTA, static and dynamic."""
         self.parameters = parameters
         self.arena = arena
-        self.capability = capability
         self.faults: list[Fault] = []
         self.counters: Counters | None = None
         self.is_muted = False

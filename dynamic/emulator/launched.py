@@ -14,7 +14,7 @@ from ptxlint.dynamic.emulator.inputs import InputError, Inputs, view
 from ptxlint.dynamic.emulator.run import MOST_TURNS, Emulator, Outcome, Padding
 from ptxlint.facts import KernelMetadata
 from ptxlint.launch.binding import Bound, Region
-from ptxlint.launches import DTYPE_BYTES, Extent, Tensor
+from ptxlint.launches import DTYPE_BYTES, Extent
 
 MOST_BYTES: Final = 4 << 30
 """Of all storages together; each byte takes another one for its state."""
@@ -37,7 +37,6 @@ def run_launch(
     bound: Bound,
     inputs: Inputs,
     *,
-    capability: int = 80,
     counters: Counters | None = None,
     most_ctas: int = MOST_CTAS,
     most_turns: int = MOST_TURNS,
@@ -62,7 +61,6 @@ def run_launch(
         values,
         arena,
         shared,
-        capability,
         ctas=ctas,
         counters=counters,
         most_turns=most_turns,
@@ -137,9 +135,4 @@ def _sample(grid: Extent, most: int) -> tuple[list[Extent] | None, int]:
     return [(int(n % x), int(n // x % y), int(n // (x * y))) for n in numbers], count
 
 
-def tensor_of(bound: Bound, name: str) -> Tensor | None:
-    """The tensor that an argument is, by its name."""
-    return next((r.tensor for r in bound.regions.values() if r.name == name), None)
-
-
-__all__ = ["MOST_BYTES", "MOST_CTAS", "Ran", "run_launch", "tensor_of"]
+__all__ = ["MOST_BYTES", "MOST_CTAS", "Ran", "run_launch"]

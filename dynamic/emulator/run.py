@@ -81,7 +81,6 @@ class Emulator:
         values: Mapping[str, bytes],
         arena: Arena,
         dynamic_shared: int = 0,
-        capability: int = 80,
         lanes: int = LANES,
         ctas: Sequence[Extent] | None = None,
         counters: Counters | None = None,
@@ -100,7 +99,7 @@ class Emulator:
                 parameters[start : start + len(given)] = np.frombuffer(given, dtype=np.uint8)
         arena.seal()
         shared = self.program.shared + dynamic_shared
-        device = Device(grid, block, shared, parameters, arena, capability)
+        device = Device(grid, block, shared, parameters, arena)
         device.counters = counters
         if watches_races:
             lanes = min(lanes, _WATCHED_LANES)

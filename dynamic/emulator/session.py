@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from ptxlint.dynamic.emulator.inputs import (
     ZeroInputs,
 )
 from ptxlint.dynamic.emulator.launched import run_launch
-from ptxlint.dynamic.emulator.run import Emulator
+from ptxlint.dynamic.emulator.run import MOST_TURNS, Emulator
 from ptxlint.dynamic.emulator.semantics import UnsupportedError
 from ptxlint.engine.fingerprint import Fingerprints
 from ptxlint.engine.places import Places
@@ -39,8 +39,6 @@ from ptxlint.ir.module import Module
 from ptxlint.ir.verifier import verify
 from ptxlint.launch.binding import BindingError, bind
 from ptxlint.launches import Launch
-
-MOST_TURNS: Final = 1_000_000
 
 
 class EmulationError(ValueError):

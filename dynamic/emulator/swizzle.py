@@ -28,9 +28,4 @@ def swizzled(address: Array, width: int, first: Array | int = 0) -> Array:
     return out
 
 
-def repeats_after(width: int) -> int:
-    """So many bytes on, the pattern of a swizzle begins anew."""
-    return 128 << _BITS[width] if width else 16
-
-
-__all__ = ["repeats_after", "swizzled"]
+__all__ = ["swizzled"]

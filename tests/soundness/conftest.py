@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
@@ -17,19 +15,11 @@ from ptxlint.dynamic.judge.accesses import Contradiction, replay
 from ptxlint.dynamic.judge.variations import varied
 from ptxlint.launch.binding import BindingError
 
+FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
+sys.path[:0] = [str(FIXTURES), str(Path(__file__).parent)]
 
-def _load() -> ModuleType:
-    path = Path(__file__).with_name("launches.py")
-    spec = importlib.util.spec_from_file_location("soundness_launches", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-LAUNCHES = _load()
+from references import launches as LAUNCHES  # noqa: E402, N812
+from refilled import refilled  # noqa: E402
 
 Judged = tuple[int, Counter[tuple[str, str, str]], list[Contradiction]]
 
@@ -67,3 +57,9 @@ def judge_fixture() -> Callable[..., Judged]:
 def build_names() -> Callable[[str], list[str]]:
     """The names of the builds for an architecture that have a reference."""
     return lambda arch: [build.name for build in LAUNCHES.builds((arch,))]
+
+
+@pytest.fixture(name="refilled")
+def refilled_fixture() -> Callable[..., str | None]:
+    """`refilled.refilled`."""
+    return refilled

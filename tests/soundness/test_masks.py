@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,20 +14,11 @@ from ptxlint.dynamic.emulator.semantics import UnsupportedError
 from ptxlint.dynamic.judge.masks import leaks, said
 from ptxlint.frontends.ptx import parse
 
+FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
+sys.path.insert(0, str(FIXTURES))
 
-def load(name: str) -> Any:
-    """A module that lies beside this one."""
-    path = Path(__file__).with_name(f"{name}.py")
-    spec = importlib.util.spec_from_file_location(f"soundness_{name}", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+from references import launches as LAUNCHES  # noqa: E402, N812
 
-
-LAUNCHES, refilled = load("launches"), load("refilled").refilled
 SAMPLE = ("softmax", "argmax", "layer_norm_fwd", "attention", "matmul_dot_fp16", "rmsnorm_bf16")
 
 
@@ -76,7 +65,7 @@ def test_a_fill_that_is_refuted_leaks_wherever_there_is_a_tail() -> None:
     assert found == [True, True, False, True, True, True]
 
 
-def test_a_softmax_that_is_filled_anew_leaks() -> None:
+def test_a_softmax_that_is_filled_anew_leaks(refilled: Callable[..., str | None]) -> None:
     text = LAUNCHES.emulated.build("attention", "sm_80").path.read_text()
     changed = refilled(text, {0: "0f3F800000"})
     assert changed is not None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,20 +12,11 @@ from ptxlint.dynamic.emulator.inputs import RandomInputs
 from ptxlint.dynamic.emulator.launched import run_launch
 from ptxlint.launch.binding import bind
 
+FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
+sys.path.insert(0, str(FIXTURES))
 
-def load(name: str) -> Any:
-    """A module that lies beside this one."""
-    path = Path(__file__).with_name(f"{name}.py")
-    spec = importlib.util.spec_from_file_location(f"races_{name}", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+from references import launches as LAUNCHES  # noqa: E402, N812
 
-
-LAUNCHES = load("launches")
 QUICK = ("welford", "cumsum", "argmax", "matmul_dot_fp16", "layer_norm_fwd", "histogram")
 ADDED_TO = ("ticket_sum", "segment_sum")
 """Kernels whose programs hand results on through atomics: not judged."""

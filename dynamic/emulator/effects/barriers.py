@@ -167,7 +167,6 @@ def _complete(batch: Batch, barrier: Barrier, done: Array) -> None:
         batch.watch.clocks.meet(_warps_of(batch, barrier.lanes) & rows, goes & rows)
     barrier.lanes &= ~rows
     barrier.counts[done] = 0
-    batch.interval[done] += 1
     left: list[Arrival] = []
     freed = [(arrival, arrival.lanes & rows) for arrival in barrier.waiting]
     together = _together(batch, freed)

@@ -48,7 +48,6 @@ class ClusterBarrier:
         if done.any():
             self.phase[done] += 1
             self.arrived[done] = False
-            batch.interval[done] += 1
             stir(batch, done)
 
 
