@@ -12,6 +12,7 @@ from ptxlint.dynamic.emulator.formats import Array
 from ptxlint.dynamic.emulator.host_maps import host_maps
 from ptxlint.dynamic.emulator.inputs import InputError, Inputs, view
 from ptxlint.dynamic.emulator.run import MOST_TURNS, Emulator, Outcome, Padding
+from ptxlint.dynamic.emulator.sanitizer.choice import MEMORY, Sanitize
 from ptxlint.facts import KernelMetadata
 from ptxlint.launch.binding import Bound, Region
 from ptxlint.launches import DTYPE_BYTES, Extent
@@ -40,7 +41,7 @@ def run_launch(
     counters: Counters | None = None,
     most_ctas: int = MOST_CTAS,
     most_turns: int = MOST_TURNS,
-    watches_races: bool = False,
+    sanitize: Sanitize = MEMORY,
     metadata: KernelMetadata | None = None,
     padding: Padding | None = None,
 ) -> Ran:
@@ -64,7 +65,7 @@ def run_launch(
         ctas=ctas,
         counters=counters,
         most_turns=most_turns,
-        watches_races=watches_races,
+        sanitize=sanitize,
         padding=padding,
     )
     outputs = {}

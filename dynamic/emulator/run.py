@@ -14,6 +14,7 @@ from ptxlint.dynamic.emulator.device import Device, Fault
 from ptxlint.dynamic.emulator.labels.tracker import Labels, Leak
 from ptxlint.dynamic.emulator.layout import Layout
 from ptxlint.dynamic.emulator.program import Program
+from ptxlint.dynamic.emulator.sanitizer.choice import MEMORY, Sanitize
 from ptxlint.dynamic.emulator.sanitizer.races import RaceWatch
 from ptxlint.dynamic.emulator.sanitizer.shadow import Shadow
 from ptxlint.dynamic.emulator.schedule import Schedule, ranks
@@ -85,7 +86,7 @@ class Emulator:
         ctas: Sequence[Extent] | None = None,
         counters: Counters | None = None,
         most_turns: int = MOST_TURNS,
-        watches_races: bool = False,
+        sanitize: Sanitize = MEMORY,
         padding: Padding | None = None,
     ) -> Outcome:
         """Run a launch. `values` are the bytes of parameters by name; those missing are zeros.
@@ -101,7 +102,7 @@ class Emulator:
         shared = self.program.shared + dynamic_shared
         device = Device(grid, block, shared, parameters, arena)
         device.counters = counters
-        if watches_races:
+        if sanitize.races:
             lanes = min(lanes, _WATCHED_LANES)
             device.shadow = Shadow(len(arena.bytes), True)
         threads = block[0] * block[1] * block[2]
@@ -113,7 +114,7 @@ class Emulator:
         with np.errstate(all="ignore"):
             for start in range(0, len(ctas), at_once):
                 batch = Batch(device, self.program, ctas[start : start + at_once])
-                if watches_races:
+                if sanitize.races:
                     batch.watch = RaceWatch(batch, start, device.shadow)
                 if padding is not None:
                     batch.labels = Labels(batch, padding.sites)
@@ -146,7 +147,7 @@ def run(
     arguments: Sequence[Any],
     *,
     dynamic_shared: int = 0,
-    watches_races: bool = False,
+    sanitize: Sanitize = MEMORY,
     padding: Padding | None = None,
     most_turns: int = MOST_TURNS,
 ) -> Outcome:
@@ -181,7 +182,7 @@ def run(
         arena,
         dynamic_shared,
         most_turns=most_turns,
-        watches_races=watches_races,
+        sanitize=sanitize,
         padding=padding,
     )
     for allocation, argument in placed:

@@ -23,6 +23,7 @@ from ptxlint.dynamic.emulator.inputs import (
 )
 from ptxlint.dynamic.emulator.launched import run_launch
 from ptxlint.dynamic.emulator.run import MOST_TURNS, Emulator
+from ptxlint.dynamic.emulator.sanitizer.choice import MEMORY, Sanitize
 from ptxlint.dynamic.emulator.semantics import UnsupportedError
 from ptxlint.engine.fingerprint import Fingerprints
 from ptxlint.engine.places import Places
@@ -98,7 +99,7 @@ def emulate(
     inputs: Inputs | None = None,
     counts: bool = False,
     most_turns: int = MOST_TURNS,
-    watches_races: bool = False,
+    sanitize: Sanitize = MEMORY,
     progress: Callable[[str], None] | None = None,
 ) -> Emulated:
     """Run the launches of bundles, or `launches` on files.
@@ -107,7 +108,7 @@ def emulate(
     nothing can be run.
     """
     session = _Session(
-        kernel, number, launches, inputs or RandomInputs(), counts, most_turns, watches_races
+        kernel, number, launches, inputs or RandomInputs(), counts, most_turns, sanitize
     )
     start = time.perf_counter()
     for item in discover(paths):
@@ -142,7 +143,7 @@ class _Session:
         inputs: Inputs,
         counts: bool,
         most_turns: int,
-        watches_races: bool,
+        sanitize: Sanitize,
     ) -> None:
         self._kernel = kernel
         self._number = number
@@ -150,7 +151,7 @@ class _Session:
         self._inputs = inputs
         self._counts = counts
         self._most_turns = most_turns
-        self._watches_races = watches_races
+        self._sanitize = sanitize
         self._sources = PythonSources(("",))
         self._reader = PythonReader(self._sources)
         self._numbers = Fingerprints()
@@ -234,7 +235,7 @@ class _Session:
                 self._inputs,
                 counters=counters,
                 most_turns=self._most_turns,
-                watches_races=self._watches_races,
+                sanitize=self._sanitize,
                 metadata=metadata,
             )
         except (BindingError, InputError) as error:

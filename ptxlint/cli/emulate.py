@@ -15,6 +15,7 @@ from ptxlint.config import FORMATS
 from ptxlint.wording import counted
 
 if TYPE_CHECKING:
+    from ptxlint.dynamic.emulator.sanitizer.choice import Sanitize
     from ptxlint.dynamic.emulator.session import Emulated, Emulation
     from ptxlint.launches import Launch
 
@@ -38,10 +39,11 @@ if TYPE_CHECKING:
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option(
     "--sanitize",
-    type=click.Choice(["memory", "races"]),
+    metavar="KIND,...|all",
     default="memory",
     show_default=True,
-    help="races: also look for accesses that nothing orders (slower).",
+    help="What a run is watched for: memory (always); races: accesses that nothing orders. "
+    "Each makes the run slower.",
 )
 @click.option("--counters", is_flag=True, help="Print a heat map of the Python lines.")
 @click.option("--heat-svg", metavar="FILE", help="Write the heat map of the last run as SVG.")
@@ -90,6 +92,7 @@ def command(
     from ptxlint.reporters import render
 
     number, launches = _launches(launch)
+    watched = _sanitize(sanitize)
     try:
         found = emulate(
             list(paths),
@@ -99,7 +102,7 @@ def command(
             inputs=read_inputs(inputs, seed),
             counts=counters or heat_svg is not None,
             most_turns=most_turns,
-            watches_races=sanitize == "races",
+            sanitize=watched,
         )
     except EmulationError as error:
         raise click.ClickException(str(error)) from None
@@ -115,6 +118,16 @@ def command(
     _write_files(found, heat_svg, save)
     incomplete = found.left_out or not all(run.is_complete for run in found.runs)
     return 2 if incomplete else found.report.exit_code
+
+
+def _sanitize(words: str) -> Sanitize:
+    """What a run is watched for."""
+    from ptxlint.dynamic.emulator.sanitizer.choice import chosen
+
+    try:
+        return chosen(words)
+    except ValueError as error:
+        raise click.ClickException(f"--sanitize: {error}") from None
 
 
 def _launches(word: str) -> tuple[int | None, tuple[Launch, ...]]:

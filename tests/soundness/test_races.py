@@ -10,6 +10,7 @@ import pytest
 
 from ptxlint.dynamic.emulator.inputs import RandomInputs
 from ptxlint.dynamic.emulator.launched import run_launch
+from ptxlint.dynamic.emulator.sanitizer.choice import Sanitize
 from ptxlint.launch.binding import bind
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
@@ -40,5 +41,5 @@ def test_a_right_kernel_has_no_race(name: str, arch: str) -> None:
     emulator = LAUNCHES.emulated.emulator(build.path)
     for launch in list(LAUNCHES.launches(build, 0))[:1]:
         bound = bind(emulator.kernel, launch, {}, LAUNCHES.metadata(build))
-        ran = run_launch(emulator, bound, RandomInputs(1), watches_races=True)
+        ran = run_launch(emulator, bound, RandomInputs(1), sanitize=Sanitize(races=True))
         assert [f for f in ran.outcome.faults if f.kind == "race"] == []

@@ -11,6 +11,7 @@ import pytest
 
 from ptxlint.cli import main
 from ptxlint.dynamic.emulator.inputs import Inputs, RandomInputs, ZeroInputs
+from ptxlint.dynamic.emulator.sanitizer.choice import Sanitize, chosen
 from ptxlint.launches import Tensor
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -178,3 +179,11 @@ def test_integers_that_the_launch_tells_are_what_is_run_on(inputs: Inputs) -> No
     assert found.view(np.int64).tolist() == [7, -1, 5, 2]
     # What nobody wrote since it was allocated is told by that.
     assert inputs.contents("ids", ids._replace(fresh="uninitialised"), 32) is None
+
+
+def test_kinds_to_watch_for_may_be_several_and_a_wrong_one_is_named() -> None:
+    assert chosen("memory") == Sanitize()
+    assert chosen("memory, races") == Sanitize(races=True)
+    assert all(chosen("all"))
+    with pytest.raises(ValueError, match="'rases' is none of memory, races"):
+        chosen("races,rases")

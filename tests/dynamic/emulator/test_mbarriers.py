@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ptxlint.dynamic.emulator import mbarrier
 from ptxlint.dynamic.emulator.device import Fault
 from ptxlint.dynamic.emulator.run import Outcome, run
+from ptxlint.dynamic.emulator.sanitizer.choice import Sanitize
 from ptxlint.frontends.ptx import parse
 
 Text = Callable[..., str]
@@ -385,7 +386,7 @@ def raced(kernel: Text, body: str, threads: int) -> list[str]:
     text = kernel(START + body, 1, threads, ".shared .align 16 .b8 bars[64];\n")
     module = parse(text, "snippet.ptx")
     out = np.zeros(threads, dtype=np.uint32)
-    outcome = run(module, module.kernels()[0], (2, 1, 1), [out], watches_races=True)
+    outcome = run(module, module.kernels()[0], (2, 1, 1), [out], sanitize=Sanitize(races=True))
     # Both CTAs write the same array, with the same numbers.
     return [fault.instr.shape.mnemonic for fault in outcome.faults if fault.kind == "race"]
 

@@ -11,6 +11,7 @@ import pytest
 
 from ptxlint.dynamic.emulator.device import Fault
 from ptxlint.dynamic.emulator.run import run
+from ptxlint.dynamic.emulator.sanitizer.choice import Sanitize
 from ptxlint.frontends.ptx import parse
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -32,7 +33,7 @@ def races(text: str, grid: int = 1, cells: int = 4096) -> list[Fault]:
     """The races of kernel `k`, which gets one array; nothing else may be found."""
     module = parse(text, "snippet.ptx")
     array = np.zeros(cells, dtype=np.uint32)
-    outcome = run(module, module.kernels()[0], (grid, 1, 1), [array], watches_races=True)
+    outcome = run(module, module.kernels()[0], (grid, 1, 1), [array], sanitize=Sanitize(races=True))
     assert all(fault.kind == "race" for fault in outcome.faults), outcome.faults
     assert outcome.is_complete
     return outcome.faults
@@ -140,7 +141,7 @@ def test_a_barrier_taken_out_of_a_reduction_is_missed() -> None:
         arguments = [np.zeros_like(x), x, 1000, 1000, 1000]
         return run(
             module, module.kernels()[0], (3, 1, 1), arguments, dynamic_shared=16,
-            watches_races=True,
+            sanitize=Sanitize(races=True),
         ).faults  # fmt: skip
 
     assert found(text) == []

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ptxlint.dynamic.emulator.device import Fault
 from ptxlint.dynamic.emulator.run import Emulator
+from ptxlint.dynamic.emulator.sanitizer.choice import Sanitize
 from ptxlint.dynamic.emulator.tensor_map import of_tensor
 from ptxlint.frontends.ptx import parse
 
@@ -74,7 +75,9 @@ def ran(text: str, shared: int, tile: Tile) -> tuple[NDArray[np.float16], list[F
     values[next(parameters).name] = K.to_bytes(4, "little")
     threads = int(function.directives["reqntid"][0])
     grid = (-(-M // m), -(-N // n), 1)
-    outcome = emulator.run(grid, (threads, 1, 1), values, arena, shared, watches_races=True)
+    outcome = emulator.run(
+        grid, (threads, 1, 1), values, arena, shared, sanitize=Sanitize(races=True)
+    )
     assert outcome.is_complete
     return arena.contents(out).view(np.float16).reshape(M, N), outcome.faults
 
