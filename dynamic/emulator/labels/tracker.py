@@ -25,6 +25,7 @@ from ptxlint.dynamic.emulator.labels.movement import (
     swapped,
     zeros,
 )
+from ptxlint.dynamic.emulator.labels.warpgroup import multiplied
 from ptxlint.dynamic.emulator.operands import address, guard, literal, reader
 from ptxlint.dynamic.emulator.semantics import Lanewise, UnsupportedError, lanewise
 from ptxlint.ir.instruction import Instr
@@ -70,7 +71,7 @@ class Labels:
         if opcode in _PASSED_BY:
             step(self._batch, mask)
             return
-        if opcode == "wgmma" or instr.shape.row.is_call:
+        if instr.shape.row.is_call:
             raise UnsupportedError(instr, "labels are not followed through this")
         held = guard(frame, instr)
         inner = mask if held is None else held(self._batch, mask)
@@ -82,6 +83,10 @@ class Labels:
             self._loaded(frame, instr, step, mask, inner)
         elif opcode == "mma":
             self._multiplied(frame, instr, step, mask, inner)
+        elif opcode == "wgmma" and instr.shape.has("mma_async"):
+            found = multiplied(self._batch, frame, instr, step, mask, self._of, self._shared)
+            for number, label in found.items():
+                self._give(number, label, inner)
         else:
             self._computed(frame, instr, step, mask, inner)
 
