@@ -7,16 +7,17 @@ nothing to wait for at groups of copies, and an mbarrier hears at once of the by
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxlint.dynamic.emulator.access import Addresses, Lanes, gather
+from ptxlint.dynamic.emulator.access import Addresses, Lanes
 from ptxlint.dynamic.emulator.batch import Batch, Mask, Step
 from ptxlint.dynamic.emulator.effects.atomics import Change, change_of, in_turn
 from ptxlint.dynamic.emulator.effects.mbarriers import complete, shared_address
-from ptxlint.dynamic.emulator.effects.memory import MEMORIES, elements, write
+from ptxlint.dynamic.emulator.effects.memory import MEMORIES, elements, read, write
 from ptxlint.dynamic.emulator.effects.tensor_copies import tensor_copy
 from ptxlint.dynamic.emulator.formats import RAW, Array, dtype
 from ptxlint.dynamic.emulator.frame import Frame
@@ -41,34 +42,65 @@ def bulk(frame: Frame, instr: Instr) -> Step:
     for form in ("multicast::cluster", "cp_mask", "ignore_oob"):
         if shape.has(form):
             raise UnsupportedError(instr, f"bulk copies with {form}")
-    to_space, from_space = (_SPACES[m] for m in shape.modifiers if m in _SPACES)
-    target, source, size, *rest = instr.operands
-    to, from_ = address(frame, instr, target), address(frame, instr, source)
-    amount = reader(frame, instr, size, "u32")
+    copied = pieces(frame, instr)
     has_barrier = shape.has("mbarrier::complete_tx::bytes")
-    barrier = shared_address(frame, instr, rest[0]) if has_barrier else None
+    barrier = shared_address(frame, instr, instr.operands[3]) if has_barrier else None
     reduces = shape.has("reduce")
     kind = shape.type if reduces else ""
     change = change_of(instr, kind) if reduces else None
 
     def step(batch: Batch, mask: Mask) -> None:
         lanes = Lanes(batch, mask)
+        found = copied(batch, lanes)
+        if len(found.source):
+            words = found.taken(batch, instr)
+            if change is None:
+                found.put(batch, instr, words)
+            else:
+                _reduce(batch, instr, found, words, kind, change)
+        if barrier is not None:
+            complete(batch, instr, lanes, barrier.of(batch, lanes), PIECE * found.counts)
+
+    return step
+
+
+class Pieces(NamedTuple):
+    """Pieces of 16 bytes that some lanes copy: `lanes` by piece, where each comes from and goes to,
+    and how many each lane copies."""
+
+    lanes: Lanes
+    from_space: str
+    source: Addresses
+    to_space: str
+    target: Addresses
+    counts: NDArray[np.int64]
+
+    def taken(self, batch: Batch, instr: Instr) -> Array:
+        """What they hold."""
+        return read(batch, instr, self.lanes, self.from_space, self.source, PIECE)
+
+    def put(self, batch: Batch, instr: Instr, words: Array) -> None:
+        """Write them."""
+        write(batch, instr, self.lanes, self.to_space, self.target, words, PIECE)
+
+
+def pieces(frame: Frame, instr: Instr) -> Callable[[Batch, Lanes], Pieces]:
+    """What a bulk copy that is no tensor's copies, by lanes."""
+    to_space, from_space = (_SPACES[m] for m in instr.shape.modifiers if m in _SPACES)
+    target, source, size = instr.operands[:3]
+    to, from_ = address(frame, instr, target), address(frame, instr, source)
+    amount = reader(frame, instr, size, "u32")
+
+    def found(batch: Batch, lanes: Lanes) -> Pieces:
         sizes = lanes.pick(amount(batch)).astype(np.int64)
         counts = _pieces(batch, instr, lanes, sizes)
         every = lanes.repeated(counts)
         steps = PIECE * (np.arange(len(every.index)) - np.repeat(counts.cumsum() - counts, counts))
-        if len(steps):
-            before = np.repeat(lanes.pick(from_(batch)), counts) + steps
-            behind = np.repeat(lanes.pick(to(batch)), counts) + steps
-            words = _taken(batch, instr, every, from_space, before)
-            if change is None:
-                write(batch, instr, every, to_space, behind, words, PIECE)
-            else:
-                _reduce(batch, instr, every, to_space, behind, words, kind, change)
-        if barrier is not None:
-            complete(batch, instr, lanes, barrier.of(batch, lanes), PIECE * counts)
+        before = np.repeat(lanes.pick(from_(batch)), counts) + steps
+        behind = np.repeat(lanes.pick(to(batch)), counts) + steps
+        return Pieces(every, from_space, before, to_space, behind, counts)
 
-    return step
+    return found
 
 
 def _pieces(
@@ -85,24 +117,15 @@ def _pieces(
     return sizes // PIECE
 
 
-def _taken(batch: Batch, instr: Instr, lanes: Lanes, space: str, where: Addresses) -> Array:
-    memory, place, allowed = MEMORIES[space].resolve(batch, instr, lanes, where, PIECE, False, True)
-    words = gather(memory, place, PIECE)
-    if allowed is not None:
-        words[~allowed] = 0
-    return words
-
-
 def _reduce(
-    batch: Batch, instr: Instr, lanes: Lanes, space: str, where: Addresses, words: Array,
-    kind: str, change: Change,
-) -> None:  # fmt: skip
+    batch: Batch, instr: Instr, found: Pieces, words: Array, kind: str, change: Change
+) -> None:
     """Change elements of memory by those that come, one lane after the other."""
     size = bits(kind) // 8
     per = PIECE // size
-    place = (where[:, None] + size * np.arange(per)).ravel()
-    memory, at, allowed = MEMORIES[space].resolve(
-        batch, instr, lanes.repeated(per), place, size, True, True
+    place = (found.target[:, None] + size * np.arange(per)).ravel()
+    memory, at, allowed = MEMORIES[found.to_space].resolve(
+        batch, instr, found.lanes.repeated(per), place, size, True, True
     )
     values = words.view(RAW[8 * size]).view(dtype(kind))
     if allowed is not None:
@@ -128,8 +151,8 @@ def store(frame: Frame, instr: Instr) -> Step:
     def step(batch: Batch, mask: Mask) -> None:
         lanes = Lanes(batch, mask)
         where = to.of(batch, lanes)
-        for column, read in enumerate(reads):
-            values = np.ascontiguousarray(lanes.pick(read(batch)))
+        for column, part in enumerate(reads):
+            values = np.ascontiguousarray(lanes.pick(part(batch)))
             at = where + column * size
             if change is None:
                 write(batch, instr, lanes, "shared", at, values.view(RAW[8 * size]), size)
@@ -146,4 +169,4 @@ def store(frame: Frame, instr: Instr) -> Step:
     return step
 
 
-__all__ = ["bulk", "store"]
+__all__ = ["Pieces", "bulk", "pieces", "store"]

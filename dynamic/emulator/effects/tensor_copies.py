@@ -6,6 +6,7 @@ nothing to wait for at groups of copies, and an mbarrier hears at once of the by
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -40,28 +41,37 @@ def tensor_copy(frame: Frame, instr: Instr) -> Step:
         raise UnsupportedError(instr, "copies to several CTAs: only clusters of one are run")
     if shape.has("prefetch"):
         return lambda batch, mask: None
-    first, second, *rest = instr.operands
+    copied = tiles(frame, instr)
     is_load = shape.space == "shared"
-    shared, tensor = (first, second) if is_load else (second, first)
-    where = _Tensor(frame, instr, tensor)
-    tile = address(frame, instr, shared)
-    barrier = shared_address(frame, instr, rest[0]) if is_load else None
+    barrier = shared_address(frame, instr, instr.operands[2]) if is_load else None
 
     def step(batch: Batch, mask: Mask) -> None:
-        lanes = Lanes(batch, mask)
-        starts = lanes.pick(tile(batch))
-        for found, chosen in where.maps(batch, lanes):
-            part = lanes.only(chosen)
-            copy = _Copy(batch, instr, part, found, where.coordinates(batch, part), starts[chosen])
+        for tile in copied(batch, Lanes(batch, mask)):
             if not is_load:
-                copy.store()
+                tile.store()
                 continue
-            copy.load()
+            tile.load()
             if barrier is not None:
-                size = np.full(len(part.index), found.size, dtype=np.int64)
-                complete(batch, instr, part, barrier.of(batch, part), size)
+                size = np.full(len(tile.lanes.index), tile.bytes, dtype=np.int64)
+                complete(batch, instr, tile.lanes, barrier.of(batch, tile.lanes), size)
 
     return step
+
+
+def tiles(frame: Frame, instr: Instr) -> Callable[[Batch, Lanes], Iterator[Tiles]]:
+    """What a copy of tiles copies, by lanes: tiles of one map after those of another."""
+    first, second = instr.operands[:2]
+    shared, tensor = (first, second) if instr.shape.space == "shared" else (second, first)
+    where = _Tensor(frame, instr, tensor)
+    at = address(frame, instr, shared)
+
+    def found(batch: Batch, lanes: Lanes) -> Iterator[Tiles]:
+        starts = lanes.pick(at(batch))
+        for map_, chosen in where.maps(batch, lanes):
+            part = lanes.only(chosen)
+            yield Tiles(batch, instr, part, map_, where.coordinates(batch, part), starts[chosen])
+
+    return found
 
 
 class _Tensor:
@@ -126,7 +136,7 @@ class _Rows(NamedTuple):
     is_inside: Flags
 
 
-class _Copy:
+class Tiles:
     """Tiles of one map that some lanes copy.
 
     A tile is rows of 16-byte pieces. Pieces that lie wholly inside of the tensor, at a multiple of
@@ -139,7 +149,9 @@ class _Copy:
     ) -> None:  # fmt: skip
         self._batch = batch
         self._instr = instr
-        self._lanes = lanes
+        self.lanes = lanes
+        self.bytes = found.size
+        """Of one tile."""
         self._map = found
         self._first = coordinates[:, 0]
         self._per = PIECE // found.width
@@ -177,7 +189,7 @@ class _Copy:
             self._batch.device.report(
                 self._batch, self._instr, "misaligned",
                 f"the tile at {int(start[is_odd][0]):#x} of shared memory is at no multiple of "
-                f"{_TILE_ALIGNMENT}", self._lanes.flagged(is_odd),
+                f"{_TILE_ALIGNMENT}", self.lanes.flagged(is_odd),
             )  # fmt: skip
         found = self._map
         _, rows, pieces = self._shape
@@ -195,7 +207,11 @@ class _Copy:
         if len(place):
             size = self._map.width
             pieces.view(RAW[8 * size])[which] = self._taken("global", lanes, place, size)
-        everyone = self._lanes.repeated(self._shape[1] * self._shape[2])
+        self.deliver(pieces)
+
+    def deliver(self, pieces: Array) -> None:
+        """Put tiles into shared memory."""
+        everyone = self.lanes.repeated(self._shape[1] * self._shape[2])
         memory, at, allowed = MEMORIES["shared"].resolve(
             self._batch, self._instr, everyone, self._where.ravel(), PIECE, True, False, pieces
         )
@@ -203,10 +219,22 @@ class _Copy:
             at, pieces = at[allowed], pieces[allowed]
         scatter(memory, at, pieces, PIECE)
 
+    def picked_up(self) -> Array:
+        """Tiles as they are in shared memory."""
+        everyone = self.lanes.repeated(self._shape[1] * self._shape[2])
+        return self._taken("shared", everyone, self._where.ravel(), PIECE)
+
+    def outside(self) -> NDArray[np.uint8]:
+        """All bits of bytes that lie outside of the tensor: lanes, bytes of a tile."""
+        out = np.full(int(np.prod(self._shape)) * PIECE, 0xFF, dtype=np.uint8)
+        out.reshape(-1, PIECE)[self._whole] = 0
+        _, _, which = self._of_elements()
+        out.view(RAW[8 * self._map.width])[which] = 0
+        return out.reshape(self._shape[0], -1)
+
     def store(self) -> None:
         """Copy tiles into the tensor, or change its elements by them."""
-        everyone = self._lanes.repeated(self._shape[1] * self._shape[2])
-        pieces = self._taken("shared", everyone, self._where.ravel(), PIECE)
+        pieces = self.picked_up()
         if self._instr.shape.has("reduce"):
             self._reduce(pieces)
             return
@@ -266,7 +294,7 @@ class _Copy:
         """The lanes and global addresses of pieces that go as they are."""
         lane, row, piece = np.unravel_index(self._whole, self._shape)
         place = self._rows.start[lane, row] + self._starts[lane, 0, piece] * self._map.width
-        return self._lanes.only(lane), place
+        return self.lanes.only(lane), place
 
     def _of_elements(self) -> tuple[Lanes, Addresses, NDArray[np.int64]]:
         """The lanes and global addresses of elements at the edge, and their numbers in the tile."""
@@ -278,7 +306,7 @@ class _Copy:
         inside = (column >= 0) & (column < self._map.extents[0])
         place = self._rows.start[lane, row] + column * self._map.width
         which = np.repeat(self._partly, self._per) * self._per + within
-        return self._lanes.only(lane[inside]), place[inside], which[inside]
+        return self.lanes.only(lane[inside]), place[inside], which[inside]
 
 
-__all__ = ["PIECE", "tensor_copy"]
+__all__ = ["PIECE", "Tiles", "tensor_copy", "tiles"]

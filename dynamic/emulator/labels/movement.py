@@ -60,6 +60,16 @@ def swapped(batch: Batch, words: dict[int, Array | None]) -> Iterator[None]:
             batch.registers[number] = old
 
 
+@contextmanager
+def muted(batch: Batch) -> Iterator[None]:
+    """Steps that are no part of the launch: what they do is not reported for a while."""
+    batch.device.is_muted = True
+    try:
+        yield
+    finally:
+        batch.device.is_muted = False
+
+
 def zeros(register: Register) -> Array:
     """A register without a label."""
     return np.zeros((1, 1), dtype=RAW[bits(register.type)])
@@ -71,4 +81,4 @@ def everywhere(register: Register) -> Array:
     return np.array([[True]]) if kind.kind == "b" else np.array([[np.iinfo(kind).max]], dtype=kind)
 
 
-__all__ = ["everywhere", "moved_registers", "registers", "swapped", "zeros"]
+__all__ = ["everywhere", "moved_registers", "muted", "registers", "swapped", "zeros"]

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ptxlint.dynamic.emulator.batch import Batch, Mask, Step, holds, without
 from ptxlint.dynamic.emulator.formats import Array, Flags
+from ptxlint.dynamic.emulator.labels.bulk import copied, stored
 from ptxlint.dynamic.emulator.labels.computation import Operand as Read
 from ptxlint.dynamic.emulator.labels.computation import (
     bitwise,
@@ -21,6 +22,7 @@ from ptxlint.dynamic.emulator.labels.computation import (
 from ptxlint.dynamic.emulator.labels.movement import (
     everywhere,
     moved_registers,
+    muted,
     registers,
     swapped,
     zeros,
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
     from ptxlint.dynamic.emulator.frame import Frame
 
 _PASSED_BY: Final = frozenset(("bar", "barrier", "membar", "fence", "prefetch", "nanosleep"))
+_IN_BULK: Final = {"cp": "bulk", "st": "async", "red": "async"}
+"""What is waited for at an mbarrier or by groups, by a word of its form."""
 
 
 class Leak(NamedTuple):
@@ -75,9 +79,12 @@ class Labels:
             raise UnsupportedError(instr, "labels are not followed through this")
         held = guard(frame, instr)
         inner = mask if held is None else held(self._batch, mask)
+        if opcode in _IN_BULK and instr.shape.has(_IN_BULK[opcode]):
+            self._in_bulk(frame, instr, step, mask, inner)
+            return
         if opcode in ("st", "red", "atom") and instr.shape.space not in ("shared", "local"):
             self._leave(frame, instr, inner)
-        if opcode == "cp" and not instr.shape.has("bulk"):
+        if opcode == "cp":
             self._copied(frame, instr, step, mask, inner)
         elif opcode in ("ld", "ldmatrix"):
             self._loaded(frame, instr, step, mask, inner)
@@ -203,9 +210,8 @@ class Labels:
         targets = [frame.number(r) for r in instr.defs]
         results = {number: batch.registers[number] for number in targets}
         with swapped(batch, {**results, **own}), self._memory(instr):
-            batch.device.is_muted = True
-            step(batch, mask)
-            batch.device.is_muted = False
+            with muted(batch):
+                step(batch, mask)
             labels = {number: batch.registers[number] for number in targets}
         for register in instr.defs:
             number = frame.number(register)
@@ -277,6 +283,22 @@ class Labels:
         at = np.clip(start[:, None] + np.arange(count), 0, len(self._shared) - 1)
         self._shared[at] = label
 
+    def _in_bulk(self, frame: Frame, instr: Instr, step: Step, mask: Mask, inner: Mask) -> None:
+        """Copies and stores that an mbarrier or a group of copies waits for."""
+        batch = self._batch
+        step(batch, mask)
+        is_site = self._sites is None or instr.index in self._sites
+        is_used = any(frame.number(r) in self._of for r in instr.uses)
+        if not holds(inner) or (self._shared is None and not is_site and not is_used):
+            return
+        with self._memory(instr), muted(batch):
+            if instr.opcode != "cp":
+                stored(batch, frame, instr, inner, self._of)
+                return
+            flags = copied(batch, frame, instr, inner, is_site)
+        if flags is not None:
+            self._note(instr, flags)
+
     def _multiplied(self, frame: Frame, instr: Instr, step: Step, mask: Mask, inner: Mask) -> None:
         """`mma`: where the product is the same with zeros for what is labelled, the label is that
         of what is added."""
@@ -312,14 +334,14 @@ class Labels:
     # Leaks ------------------------------------------------------------------------------------
     def _leave(self, frame: Frame, instr: Instr, inner: Mask) -> None:
         """Labelled values that are stored to global memory."""
-        for operand in instr.operands[1:]:
-            for register in registers(operand):
-                label = self._label(frame, register)
-                if label is None or not holds(inner):
-                    continue
-                flags: Flags = self._batch.lanes(inner) & (label != 0)
-                if flags.any():
-                    self._note(instr, flags)
+        found = [self._label(frame, r) for o in instr.operands[1:] for r in registers(o)]
+        labels = [label != 0 for label in found if label is not None]
+        if labels and holds(inner):
+            flags: Flags = self._batch.lanes(inner) & np.logical_or.reduce(
+                np.broadcast_arrays(*labels)
+            )
+            if flags.any():
+                self._note(instr, flags)
 
     def _note(self, instr: Instr, flags: Flags) -> None:
         count = int(flags.sum())

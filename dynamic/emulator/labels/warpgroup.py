@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ptxlint.dynamic.emulator.batch import Batch, Mask, Step
 from ptxlint.dynamic.emulator.formats import RAW, Array
 from ptxlint.dynamic.emulator.frame import Frame
-from ptxlint.dynamic.emulator.labels.movement import registers, swapped
+from ptxlint.dynamic.emulator.labels.movement import muted, registers, swapped
 from ptxlint.dynamic.emulator.operands import reader
 from ptxlint.ir.instruction import Instr
 from ptxlint.ir.types import bits
@@ -72,11 +72,10 @@ def _without(batch: Batch, shared: NDArray[np.uint8] | None) -> Iterator[None]:
     bytes_, known = batch.shared, dict(batch.accumulators)
     if shared is not None:
         batch.shared = bytes_ & ~shared
-    batch.device.is_muted = True
     try:
-        yield
+        with muted(batch):
+            yield
     finally:
-        batch.device.is_muted = False
         batch.shared, batch.accumulators = bytes_, known
 
 
