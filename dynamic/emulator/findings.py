@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
-from ptxlint.diagnostics import Finding, Severity
+from ptxlint.diagnostics import Finding
 from ptxlint.dynamic.emulator.device import Fault
+from ptxlint.engine.emulated import EmulatedRule, memory, synchronisation
 from ptxlint.engine.fingerprint import Fingerprints
 from ptxlint.engine.places import Places
 from ptxlint.engine.under_launch import launch_to_dict
@@ -13,55 +14,20 @@ from ptxlint.ir.function import Function
 from ptxlint.ir.module import Module
 from ptxlint.launch.binding import Bound
 
-
-class Kind(NamedTuple):
-    """How a kind of fault is reported."""
-
-    rule: str
-    name: str
-    family: str
-    help: str
-    severity: Severity = "error"
-
-
-KINDS: Final[dict[str, Kind]] = {
-    "outside": Kind(
-        "EMU901", "emulated-out-of-bounds", "bounds",
-        "bound the index by the extent of the tensor that is passed",
-    ),
-    "misaligned": Kind(
-        "EMU902", "emulated-misaligned", "bounds",
-        "pass a tensor that is aligned as the kernel was compiled for",
-    ),
-    "read_only": Kind("EMU903", "emulated-read-only", "bounds", "write to an output instead"),
-    "blank": Kind(
-        "EMU904", "emulated-uninitialised-read", "rerun",
-        "zero the memory before the launch, or write it before it is read",
-    ),
-    "race": Kind(
-        "EMU905", "emulated-race", "sync",
-        "put a barrier between the two accesses, or give each thread a cell of its own",
-    ),
-    "deadlock": Kind(
-        "EMU906", "emulated-deadlock", "sync", "let all threads that are counted come to it",
-    ),
-    "divergence": Kind(
-        "EMU907", "emulated-divergence", "sync",
-        "let all lanes that the mask names come to the instruction",
-    ),
-    "trap": Kind("EMU908", "emulated-trap", "bounds", "look at what the assertion says"),
-    "mbarrier": Kind(
-        "EMU910", "emulated-mbarrier", "sync",
-        "initialise it before its use, and let as many threads and bytes arrive as it expects",
-    ),
-    "tensor_map": Kind(
-        "EMU911", "emulated-tensor-map", "bounds",
-        "give the tensor map what the hardware takes: strides and rows of tiles in multiples of "
-        "16 bytes, tiles of at most 256 elements a dimension",
-    ),
-    "hang": Kind("EMU909", "emulated-hang", "sync", "look at what the loop waits for"),
-}  # fmt: skip
-"""By the kinds of `ptxlint.dynamic.emulator.device.Fault`."""
+KINDS: Final[dict[str, EmulatedRule]] = {
+    "outside": memory.OUTSIDE,
+    "misaligned": memory.MISALIGNED,
+    "read_only": memory.READ_ONLY,
+    "blank": memory.BLANK,
+    "tensor_map": memory.TENSOR_MAP,
+    "race": synchronisation.RACE,
+    "deadlock": synchronisation.DEADLOCK,
+    "divergence": synchronisation.DIVERGENCE,
+    "trap": synchronisation.TRAP,
+    "hang": synchronisation.HANG,
+    "mbarrier": synchronisation.MBARRIER,
+}
+"""What explains each kind of `ptxlint.dynamic.emulator.device.Fault`."""
 
 
 def findings(
@@ -83,22 +49,22 @@ def findings(
         message = f"program ({ctaid}), thread ({tid}) {fault.message}{more}"
         out.append(
             Finding(
-                kind.rule,
+                kind.id,
                 kind.name,
                 kind.severity,
-                "high",
+                kind.confidence,
                 kind.family,
                 message,
                 kernel.name,
                 module.arch,
                 places.of(fault.instr),
-                help=kind.help,
+                help=kind.fix,
                 witness={
                     "ctaid": list(fault.ctaid),
                     "tid": list(fault.tid),
                     "values": fault.values,
                 },
-                fingerprint=numbers.next(kind.rule, kernel.name, fault.instr.shape.mnemonic),
+                fingerprint=numbers.next(kind.id, kernel.name, fault.instr.shape.mnemonic),
                 launch=launch,
             )
         )
@@ -120,4 +86,4 @@ def _by_line(faults: list[Fault], places: Places) -> list[Fault]:
     return list(groups.values())
 
 
-__all__ = ["KINDS", "Kind", "findings"]
+__all__ = ["KINDS", "findings"]

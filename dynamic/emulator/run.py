@@ -57,21 +57,21 @@ class Emulator:
         self.kernel = kernel
         self.layout = Layout(module, kernel)
         self._fixed = Arena()
-        self._constants: list[tuple[str, int, Any, int]] = []
+        self._constants: list[tuple[str, int, Any, int, bool]] = []
         # Addresses of the module's variables are part of the program: they lie first.
         for name, (variable, contents) in self.layout.globals.items():
-            size = variable.size or 0
+            size, is_read_only = variable.size or 0, variable.space == "const"
             place = self._fixed.allocate(name, size, contents)
-            self._constants.append((name, size, contents, place.start))
+            self._constants.append((name, size, contents, place.start, is_read_only))
             self.layout.place_global(name, place.start)
         self.program: Program = translate(module, kernel, self.layout)
 
     def arena(self) -> Arena:
         """Global memory with the module's variables in it."""
         arena = Arena()
-        for name, size, contents, start in self._constants:
+        for name, size, contents, start, is_read_only in self._constants:
             filled = np.zeros(size, dtype=np.uint8) if contents is None else contents
-            placed = arena.allocate(name, size, filled)
+            placed = arena.allocate(name, size, filled, is_read_only=is_read_only)
             assert placed.start == start
         return arena
 
@@ -99,7 +99,8 @@ class Emulator:
                 start = self.layout.parameters[variable.name]
                 parameters[start : start + len(given)] = np.frombuffer(given, dtype=np.uint8)
         arena.seal()
-        shared = self.program.shared + dynamic_shared
+        # Without dynamic memory there is none behind what is declared, not even for its alignment.
+        shared = self.program.shared + dynamic_shared if dynamic_shared else self.layout.shared
         device = Device(grid, block, shared, parameters, arena)
         device.counters = counters
         if sanitize.races:

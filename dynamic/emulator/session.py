@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -91,7 +91,7 @@ def read_inputs(word: str, seed: int) -> Inputs:
 
 
 def emulate(
-    paths: list[str],
+    paths: Sequence[str | Input],
     *,
     kernel: str = "",
     number: int | None = None,

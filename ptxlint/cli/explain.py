@@ -6,11 +6,13 @@ import json
 import textwrap
 from typing import Any, TypeAlias
 
+from ptxlint.engine.emulated import EMULATED, EmulatedRule
 from ptxlint.engine.pseudo import PSEUDO_RULES, PseudoRule
 from ptxlint.engine.registry import Registry
+from ptxlint.engine.selection import closest
 from ptxlint.rulekit import Rule, Sample
 
-AnyRule: TypeAlias = type[Rule] | PseudoRule
+AnyRule: TypeAlias = type[Rule] | PseudoRule | EmulatedRule
 _WIDTH = 88
 _FIELDS = (
     "id",
@@ -27,8 +29,27 @@ _FIELDS = (
 
 
 def all_rules(registry: Registry) -> list[AnyRule]:
-    """Rules and pseudo-rules by identifier."""
-    return sorted([*registry.rules.values(), *PSEUDO_RULES], key=lambda rule: rule.id)
+    """Rules, pseudo-rules and what the emulator finds, by identifier."""
+    every: list[AnyRule] = [*registry.rules.values(), *PSEUDO_RULES, *EMULATED]
+    return sorted(every, key=lambda rule: rule.id)
+
+
+def named(word: str, rules: list[AnyRule]) -> AnyRule | None:
+    """The rule of an identifier or a name, in any case; None if there is none."""
+    return next((r for r in rules if word.upper() == r.id or word.lower() == r.name), None)
+
+
+def nearest(word: str, rules: list[AnyRule]) -> str:
+    """`; did you mean …?`, or where to look when nothing is close."""
+    names = {rule.name: rule.id for rule in rules}
+    close = closest(word.upper(), names.values()) or closest(word.lower(), names)
+    if not close:
+        return "; `ptxlint rules` lists them all"
+    return (
+        f"; did you mean {close} ({names[close]})?"
+        if close in names
+        else (f"; did you mean {close}?")
+    )
 
 
 def listing(rules: list[AnyRule]) -> str:
@@ -46,6 +67,7 @@ def explain(rule: AnyRule) -> str:
         f"{rule.id} {rule.name}",
         f"{rule.severity}, {rule.confidence} confidence, {rule.category}, family {rule.family}"
         + (", preview: runs only when selected by name" if rule.preview else ""),
+        *_found_by(rule),
         "",
         *_wrapped(rule.summary),
         "",
@@ -63,6 +85,14 @@ def explain(rule: AnyRule) -> str:
     if rule.refs:
         lines += ["", "See:", *(f"  {url}" for url in rule.refs)]
     return "\n".join(lines)
+
+
+def _found_by(rule: AnyRule) -> list[str]:
+    """What finds it, where that is no check of the text."""
+    if not isinstance(rule, EmulatedRule):
+        return []
+    watch = "" if rule.watch == "memory" else f" --sanitize {rule.watch}"
+    return [f"found by running the kernel: ptxlint emulate{watch}"]
 
 
 def _samples(rule: AnyRule, field: str) -> tuple[Sample, ...]:
@@ -92,6 +122,8 @@ def rule_to_dict(rule: AnyRule) -> dict[str, Any]:
     out: dict[str, Any] = {field: getattr(rule, field) for field in _FIELDS}
     out["refs"] = list(rule.refs)
     out["levels"] = list(getattr(rule, "levels", ()))
+    if isinstance(rule, EmulatedRule):
+        out["sanitize"] = rule.watch
     out["needs"] = [analysis.name for analysis in getattr(rule, "needs", ())]
     for field in ("bad", "good"):
         out[field] = [

@@ -18,18 +18,17 @@ def command(rule: str | None, format_: str) -> int:
 
     Exit status 2 if a rule could not be loaded.
     """
-    from ptxlint.cli.explain import all_rules, as_json, explain
+    from ptxlint.cli.explain import all_rules, as_json, explain, named, nearest
     from ptxlint.engine.registry import default_registry
-    from ptxlint.engine.selection import suggestion
 
     registry = default_registry()
     rules = all_rules(registry)
     if rule is not None:
-        identifier = registry.identifier(rule)
-        if identifier is None:
+        found = named(rule, rules)
+        if found is None:
             write_load_problems(registry)
-            raise click.ClickException(f"no rule is called {rule!r}{suggestion(rule, registry)}")
-        rules = [r for r in rules if r.id == identifier]
+            raise click.ClickException(f"no rule is called {rule!r}{nearest(rule, rules)}")
+        rules = [found]
     if format_ == "json":
         write(as_json(rules, single=rule is not None) + "\n")
     else:

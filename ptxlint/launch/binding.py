@@ -177,6 +177,11 @@ class _Binding:
                     "compiled in and no parameter; give its value as a scalar"
                 )
             self.shown[name] = self.source_names.get(name, name)
+            if self._width(argument, self.declared.index(known[name])) > 1:
+                raise self._error(
+                    f"`{name}` is a descriptor, which takes several parameters: give the arguments "
+                    "as a list or by the source's names"
+                )
             self._give(self.shown[name], argument, [known[name]])
         left = [v for v in self.declared if v.name not in self.launch.arguments]
         self._check_left(left, self._count_own())

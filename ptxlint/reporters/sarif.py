@@ -20,6 +20,7 @@ from ptxlint.reporters.wording import launch_lines, spread
 
 if TYPE_CHECKING:
     from ptxlint.diagnostics import Finding
+    from ptxlint.engine.emulated import EmulatedRule
     from ptxlint.engine.report import Report
     from ptxlint.rulekit import Rule
 
@@ -70,13 +71,18 @@ def _descriptors(findings: Iterable[Finding]) -> list[dict[str, Any]]:
         **{pseudo.id: pseudo for pseudo in PSEUDO_RULES},
     }
     out = {identifier: _descriptor(rule) for identifier, rule in known.items()}
-    for finding in findings:
-        if finding.rule not in out:
-            out[finding.rule] = {"id": finding.rule, "name": finding.name}
+    others = {finding.rule: finding.name for finding in findings if finding.rule not in out}
+    if others:
+        # Most reports are of checks, which need none of this.
+        from ptxlint.engine.emulated import EMULATED
+
+        out |= {rule.id: _descriptor(rule) for rule in EMULATED}
+    for identifier, name in others.items():
+        out.setdefault(identifier, {"id": identifier, "name": name})
     return [out[identifier] for identifier in sorted(out)]
 
 
-def _descriptor(rule: type[Rule] | PseudoRule) -> dict[str, Any]:
+def _descriptor(rule: type[Rule] | PseudoRule | EmulatedRule) -> dict[str, Any]:
     markdown = f"{rule.why}\n\n**Fix:** {rule.fix}"
     out: dict[str, Any] = {
         "id": rule.id,

@@ -258,6 +258,12 @@ def test_a_tensor_map_is_followed_by_shape_and_strides() -> None:
     assert "`d` is a tensor map" in refused(kernel((POINTER,)), launch({"d": described("map")}))
 
 
+def test_a_descriptor_of_several_parameters_is_not_called_as_one_of_them() -> None:
+    function = kernel((MAP, ".param .u32", ".param .u32", ".param .u64", ".param .u64"))
+    text = refused(function, launch({"k_param_0": described()}))
+    assert "`k_param_0` is a descriptor, which takes several parameters" in text
+
+
 @pytest.mark.parametrize("flags", [0, 1, 2])
 def test_a_descriptor_without_hardware_is_taken_apart(flags: int) -> None:
     wide, narrow = (".param .u64",), (".param .u32",)

@@ -9,6 +9,7 @@ from types import ModuleType
 
 import pytest
 
+from ptxlint.engine.emulated import EMULATED
 from ptxlint.engine.pseudo import PSEUDO_RULES
 from ptxlint.engine.registry import default_registry
 from ptxlint.rulekit import Rule
@@ -82,6 +83,17 @@ def page() -> str:
         "|---|---|---|",
     ]
     lines += [f"| {p.id} | {p.severity} | {p.summary} |" for p in PSEUDO_RULES]
+    lines += [
+        "",
+        "## What a run finds",
+        "",
+        "`ptxlint emulate` runs kernels ([Emulator](emulator.md)); `ptxlint rule EMU905` explains",
+        "what it found, with samples.",
+        "",
+        "| name | `--sanitize` | family | what |",
+        "|---|---|---|---|",
+    ]
+    lines += [f"| {e.id} {e.name} | {e.watch} | {e.family} | {e.summary} |" for e in EMULATED]
     return HEAD + "\n".join(lines) + "\n"
 
 

@@ -328,10 +328,7 @@ def test_beyond_the_end_of_other_spaces(outcome: Run, kernel: Kernel, space: str
     text = kernel(body, 2, THREADS)
     found = outcome(text, [words(11), np.zeros((THREADS, 4), np.uint32)])
     assert [f.kind for f in found.faults] == ["outside"]
-    module = parse(text, "snippet.ptx")
-    program = Emulator(module, module.kernels()[0]).program
-    room = program.shared if space == "shared" else program.local
-    assert found.faults[0].lanes == THREADS - room // 32
+    assert found.faults[0].lanes == THREADS - 64 // 32
 
 
 def test_memory_that_nothing_was_written_to(kernel: Kernel) -> None:
