@@ -52,6 +52,8 @@ class Tensor(NamedTuple):
     contents: tuple[int, ...] | None = None
     """The integers in the storage, one behind the other from its first byte on, where they are
     known; `values` are then the least and the greatest of them."""
+    freed: bool = False
+    """The storage was given back before the launch: nothing in it may be accessed."""
 
 
 def reach(tensor: Tensor) -> int:

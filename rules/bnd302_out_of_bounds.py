@@ -23,12 +23,17 @@ from ptxlint.rulekit import TILE_START, Hit, Rule, Sample, Verdict, refuted
 from ptxlint.wording import counted
 
 
-def _launch(elements: int) -> dict[str, object]:
+def _launch(elements: int, freed: bool = False) -> dict[str, object]:
     return {
         "grid": 8,
         "block": 128,
         "arguments": {
-            "in_ptr": f"float32[{elements}]",
+            "in_ptr": {
+                "kind": "tensor",
+                "dtype": "float32",
+                "shape": [elements],
+                "freed": freed,
+            },
             "out_ptr": "float32[1024]",
             "n_elements": 1024,
         },
@@ -64,6 +69,8 @@ class OutOfBounds(Rule):
     bad = (
         Sample("the input is shorter than n", _COPY.replace("{mark}", " //~ BND302"),
                launch=_launch(1023)),
+        Sample("the input's memory was freed before the launch",
+               _COPY.replace("{mark}", " //~ BND302"), launch=_launch(1024, freed=True)),
     )  # fmt: skip
     good = (
         Sample("the input holds n elements", _COPY.replace("{mark}", ""), launch=_launch(1024)),
@@ -102,8 +109,11 @@ def _said(found: LaunchOutcomes, answer: Answer) -> Iterator[Hit | Verdict]:
         message = (
             f"{thread_of(answer.first)} {touched(answer.first)}{element_of(answer.first)} up to "
             f"byte {last:,}, "
-            f"{last - region.high + 1:,} beyond its end at {region.high:,}"
         )
+        if region.tensor.freed:
+            message += "and its memory was freed before the launch"
+        else:
+            message += f"{last - region.high + 1:,} beyond its end at {region.high:,}"
         key = f"{access.kind} beyond {region.name}"
         label = f"{touched(answer.first)} beyond its end"
         witnessed = place(found, answer.first)

@@ -97,9 +97,14 @@ class Reader:
         known = self._storages.of(tensor)
         storage = tensor.untyped_storage()
         offset = int(tensor.storage_offset()) * int(tensor.dtype.itemsize)
+        size, reached = int(storage.nbytes()), extent(tensor.shape, tensor.stride())
+        # A storage that was given back (`resize_(0)`) keeps its tensors' shapes.
+        is_freed = size == 0 and reached > 0
+        if is_freed:
+            size = offset + reached * int(tensor.dtype.itemsize)
         name = str(dtype).removeprefix("torch.")
         values, contents = None, None
-        if str(tensor.dtype) == f"torch.{name}":
+        if str(tensor.dtype) == f"torch.{name}" and not is_freed:
             # Of what is reinterpreted these would be other numbers.
             values, contents = _values(tensor, known)
         return Tensor(
@@ -107,12 +112,13 @@ class Reader:
             shape=tuple(map(int, shape)),
             strides=tuple(map(int, strides)),
             storage=self._numbers.setdefault(storage._cdata, len(self._numbers)),
-            storage_bytes=int(storage.nbytes()),
+            storage_bytes=size,
             offset=offset,
             alignment=_alignment(offset, offset if tensor.is_meta else int(tensor.data_ptr())),
             fresh=known.fresh if known is not None else "",
             values=values,
             contents=contents,
+            freed=is_freed,
         )
 
     def _descriptor(self, value: Any, kind: str) -> Argument:

@@ -116,6 +116,8 @@ def argument_entry(argument: Argument | Tuple) -> dict[str, Any]:
                 del fields[key]
             else:
                 fields[key] = list(fields[key])
+        if not argument.freed:
+            del fields["freed"]
         return {"kind": "tensor", **fields, **lists}
     if isinstance(argument, Scalar):
         return {"kind": "scalar", "type": argument.type, "value": _number(argument.value)}

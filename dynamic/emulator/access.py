@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxlint.dynamic.emulator.arena import ORIGIN, OUTSIDE, READ_ONLY, WRITTEN
+from ptxlint.dynamic.emulator.arena import FREED, ORIGIN, OUTSIDE, READ_ONLY, WRITTEN
 from ptxlint.dynamic.emulator.formats import RAW, Array, Flags
 from ptxlint.dynamic.emulator.spaces import WINDOW_SIZE, WINDOWS
 
@@ -201,13 +201,18 @@ def _watch(
     state = arena.state[place]
     refused = None
     good = np.ones(len(place), dtype=bool) if faulty is None else ~faulty
+    freed = good & (state & FREED != 0)
+    if freed.any():
+        _told_freed(batch, instr, lanes, place, size, freed, writes)
+        refused = freed
+        good &= ~freed
     if writes:
         locked = good & (state & READ_ONLY != 0)
         if locked.any():
             batch.device.report(
                 batch, instr, "read_only", "writes memory that is read only", lanes.flagged(locked)
             )
-            refused = locked
+            refused = locked if refused is None else refused | locked
             good &= ~locked
     if reads:
         blank = good & (state & WRITTEN == 0)
@@ -221,6 +226,26 @@ def _watch(
         kind = np.dtype(np.complex128) if size == 16 else RAW[8 * size]
         scatter(arena.state, place[good], written.view(kind)[:, 0], size)
     return refused
+
+
+def _told_freed(
+    batch: Batch,
+    instr: Instr,
+    lanes: Lanes,
+    place: Addresses,
+    size: int,
+    freed: Flags,
+    writes: bool,
+) -> None:
+    first = int(place[freed][0]) + ORIGIN
+    owner = batch.device.arena.at(first)
+    assert owner is not None
+    verb = "writes" if writes else "reads"
+    batch.device.report(
+        batch, instr, "freed",
+        f"{verb} {size} bytes at byte {first - owner.start:,} of {owner.name}, whose memory was "
+        "freed", lanes.flagged(freed), address=first, size=size,
+    )  # fmt: skip
 
 
 def gather(memory: NDArray[np.uint8], place: Addresses, size: int) -> Array:

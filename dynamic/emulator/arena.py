@@ -27,6 +27,8 @@ BLANK: Final = 1
 WRITTEN: Final = 2
 READ_ONLY: Final = 4
 """Added to the state of bytes that the kernel may not write."""
+FREED: Final = 8
+"""The state of bytes that were somebody's and are nobody's now."""
 
 
 class Allocation(NamedTuple):
@@ -80,8 +82,20 @@ class Arena:
         self._pending.append(_Pending(start, size, flat, state))
         return found
 
+    def free(self, allocation: Allocation) -> None:
+        """Give an allocation back: each later access to it is told. Its bytes stay as they are."""
+        start, end = allocation.start - ORIGIN, allocation.end - ORIGIN
+        for at, one in enumerate(self._pending):
+            if one.start == start:
+                self._pending[at] = one._replace(state=FREED)
+                return
+        self.state[start:end] = FREED
+        self._plain[allocation.start] = False
+
     def seal(self) -> None:
-        """Lay out what was allocated; before the first access."""
+        """Lay out what was allocated; before the first access. Nothing is allocated later."""
+        if self._starts is not None:
+            return
         size = -(-(self._end + GAP) // 16) * 16
         self.bytes = np.zeros(size, dtype=np.uint8)
         self.state = np.zeros(size, dtype=np.uint8)
@@ -146,4 +160,14 @@ class Arena:
         )  # fmt: skip
 
 
-__all__ = ["BLANK", "GAP", "ORIGIN", "OUTSIDE", "READ_ONLY", "WRITTEN", "Allocation", "Arena"]
+__all__ = [
+    "BLANK",
+    "FREED",
+    "GAP",
+    "ORIGIN",
+    "OUTSIDE",
+    "READ_ONLY",
+    "WRITTEN",
+    "Allocation",
+    "Arena",
+]

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 class Fault(NamedTuple):
     """Something that a thread did wrong.
 
-    `kind` is one of `outside` (memory of nobody), `misaligned`, `read_only`, `blank` (read before
-    it was written), `mbarrier` (against its rules), `tensor_map` (one
-    that the hardware does not take), `race`, `deadlock`, `divergence`, `trap`,
-    `hang`; `values` are numbers that tell more, by name.
+    `kind` is one of `outside` (memory of nobody), `freed` (memory of nobody any more),
+    `misaligned`, `read_only`, `blank` (read before it was written), `mbarrier` (against its
+    rules), `tensor_map` (one that the hardware does not take), `race`, `deadlock`, `divergence`,
+    `trap`, `hang`; `values` are numbers that tell more, by name.
     """
 
     kind: str

@@ -19,6 +19,7 @@ KINDS: Final[dict[str, EmulatedRule]] = {
     "misaligned": memory.MISALIGNED,
     "read_only": memory.READ_ONLY,
     "blank": memory.BLANK,
+    "freed": memory.FREED,
     "tensor_map": memory.TENSOR_MAP,
     "race": synchronisation.RACE,
     "deadlock": synchronisation.DEADLOCK,

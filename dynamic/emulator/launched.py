@@ -86,7 +86,7 @@ def _allocate(arena: Arena, bound: Bound, inputs: Inputs) -> dict[int, Allocatio
         regions.setdefault(region.storage, []).append(region)
     for region in bound.descriptors.values():
         regions.setdefault(region.storage, []).append(region)
-    total = sum(group[0].high - group[0].low for group in regions.values())
+    total = sum(group[0].tensor.storage_bytes for group in regions.values())
     if total > MOST_BYTES:
         raise InputError(
             f"the launch has {total / (1 << 30):,.1f} GiB of tensors; at most "
@@ -94,10 +94,12 @@ def _allocate(arena: Arena, bound: Bound, inputs: Inputs) -> dict[int, Allocatio
         )
     for storage, group in regions.items():
         first = group[0]
-        size = first.high - first.low
+        size = first.tensor.storage_bytes
         contents = inputs.contents(first.name, first.tensor, size)
         shift = (first.address + first.low) % _ALIGNMENT
         found[storage] = arena.allocate(first.name, size, contents, shift=shift)
+        if any(region.tensor.freed for region in group):
+            arena.free(found[storage])
     return found
 
 

@@ -43,7 +43,7 @@ _LAUNCH_KEYS: Final = frozenset(
 _KEYS: Final[Mapping[str, frozenset[str]]] = {
     "tensor": frozenset(
         "kind dtype shape strides storage storage_bytes offset alignment fresh values "
-        "contents".split()
+        "contents freed".split()
     ),
     "scalar": frozenset(("kind", "type", "value")),
     "constant": frozenset(("kind", "value")),
@@ -147,6 +147,8 @@ class _Arguments:
         self.sized: dict[int, int] = {}
         """Bytes of each storage, as the data gives them or as its tensors need them."""
         self.stated: dict[int, tuple[int, Node]] = {}
+        self.freed: set[int] = set()
+        """Storages that some tensor says to be freed."""
         self.told: list[tuple[Node, Tensor]] = []
         """Tensors of which all numbers in the storage are given."""
 
@@ -165,7 +167,7 @@ class _Arguments:
         return self.with_sizes(out), isinstance(self.node.data, list)
 
     def with_sizes(self, arguments: dict[str, Argument]) -> dict[str, Argument]:
-        """All tensors of one storage say the same of its size."""
+        """All tensors of one storage say the same of its size, and whether it is there."""
         for node, tensor in self.told:
             count = self.sized[tensor.storage] // DTYPE_BYTES[tensor.dtype]
             if count != len(tensor.contents or ()):
@@ -176,13 +178,15 @@ class _Arguments:
         out: dict[str, Argument] = {}
         for name, argument in arguments.items():
             if isinstance(argument, Tensor):
-                argument = argument._replace(storage_bytes=self.sized[argument.storage])
+                argument = self._with_size(argument)
             elif isinstance(argument, Descriptor):
-                tensor = argument.tensor
-                tensor = tensor._replace(storage_bytes=self.sized[tensor.storage])
-                argument = argument._replace(tensor=tensor)
+                argument = argument._replace(tensor=self._with_size(argument.tensor))
             out[name] = argument
         return out
+
+    def _with_size(self, tensor: Tensor) -> Tensor:
+        storage = tensor.storage
+        return tensor._replace(storage_bytes=self.sized[storage], freed=storage in self.freed)
 
     def argument(self, name: str, node: Node) -> Iterable[tuple[str, Argument]]:
         """One argument; a tuple is several."""
@@ -252,6 +256,8 @@ class _Arguments:
         fresh = given(members, "fresh", lambda n: n.text(_FRESH), "")
         storage = self._storage(members.get("storage"))
         values, contents = read_numbers(members.get("values"), members.get("contents"), dtype)
+        if given(members, "freed", lambda n: n.flag(), False):
+            self.freed.add(storage)
         tensor = Tensor(
             dtype, shape, strides, storage, 0, offset, alignment, fresh, values, contents
         )

@@ -88,6 +88,12 @@ class Node:
         """A list of whole numbers in a range."""
         return tuple(item.integer(low, high) for item in self.items("whole numbers"))
 
+    def flag(self) -> bool:
+        """True or false."""
+        if not isinstance(self.data, bool):
+            raise self.unfit("true or false")
+        return self.data
+
     def text(self, among: Iterable[str] = ()) -> str:
         """A text, one of several if they are given."""
         allowed = list(among)

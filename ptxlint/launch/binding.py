@@ -57,7 +57,7 @@ class Region(NamedTuple):
     `name` is the source's. `address` is made up: storages lie `STORAGE_STEP` apart, and the first
     element is aligned exactly as promised, so that an address which wraps around or leaves its
     storage can be judged. Bytes from `low` up to, not including, `high` from `address` are the
-    storage's.
+    storage's; none if it was freed.
     """
 
     name: str
@@ -66,6 +66,11 @@ class Region(NamedTuple):
     low: int
     high: int
     tensor: Tensor
+
+
+def end_of_storage(tensor: Tensor) -> int:
+    """Bytes from the first element up to behind the last byte that may be accessed."""
+    return (0 if tensor.freed else tensor.storage_bytes) - tensor.offset
 
 
 class Bound(NamedTuple):
@@ -447,8 +452,7 @@ class _Binding:
                 f"`{name}` has {len(tensor.shape)} extents and {len(tensor.strides)} strides"
             )
         address = self.starts[tensor.storage] + tensor.offset
-        high = tensor.storage_bytes - tensor.offset
-        return Region(name, tensor.storage, address, -tensor.offset, high, tensor)
+        return Region(name, tensor.storage, address, -tensor.offset, end_of_storage(tensor), tensor)
 
     # The rest of the launch.
 

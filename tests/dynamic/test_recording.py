@@ -139,9 +139,19 @@ def test_where_tensors_are_and_what_is_in_them(record: Record) -> None:
     made = launches(record("places"), "copy")
     assert record("places").troubles == []
     fresh = [tensor(launch, "out").fresh for launch in made]
-    assert fresh == ["uninitialised", "zeroed", "uninitialised", "zeroed", "", "", ""]
+    assert fresh == [
+        "uninitialised",
+        "zeroed",
+        "uninitialised",
+        "zeroed",
+        *[""] * 3,
+        "uninitialised",
+    ]
     assert tensor(made[0], "x").storage_bytes == 64
     assert (tensor(made[1], "x").offset, tensor(made[1], "x").alignment) == (16, 16)
+    # Of a tensor whose storage was given back the size is what it was made for.
+    assert [tensor(launch, "x").freed for launch in made] == [False] * 7 + [True]
+    assert tensor(made[7], "x").storage_bytes == 32
 
 
 def test_the_range_of_indices_that_the_host_made(record: Record) -> None:

@@ -100,6 +100,15 @@ def test_tensors_have_no_gaps_unless_they_say_so() -> None:
     assert argument({**strided, "offset": 96, "alignment": 32}).alignment == 32
 
 
+def test_a_storage_that_was_freed_is_so_for_all_its_tensors() -> None:
+    gone = {"kind": "tensor", "dtype": "float32", "shape": [8], "storage": "s", "freed": True}
+    part = {"kind": "tensor", "dtype": "float32", "shape": [4], "storage": "s"}
+    given = {"gone": gone, "part": part, "other": "float32[8]"}
+    found = read({"grid": 1, "arguments": given}).arguments
+    assert [isinstance(one, Tensor) and one.freed for one in found.values()] == [True, True, False]
+    assert argument({**gone, "freed": False}).freed is False
+
+
 def test_the_elements_of_a_tensor_may_be_promised() -> None:
     tokens = {"kind": "tensor", "dtype": "int64", "shape": [8], "values": [0, 31999]}
     assert argument(tokens).values == (0, 31999)
@@ -175,6 +184,7 @@ IDS = {"kind": "tensor", "dtype": "int32", "shape": [8]}
         ({**IDS, "contents": [0] * 8, "values": [0, 7]}, ".values: `contents` has numbers from 0"),
         ({**TENSOR, "contents": [0] * 8}, ".contents: only what a tensor of integers holds"),
         ({**IDS, "dtype": "uint8", "contents": [0] * 7 + [-1]}, ".contents[7]: -1 is out of range"),
+        ({**TENSOR, "freed": "yes"}, ".freed: expected true or false"),
         ({**TENSOR, "alignment": 12}, ".alignment: 12 is no power of two"),
         ({"kind": "tensor", "shape": [8]}, "`dtype` is missing"),
         ({"dtype": "float32"}, '`kind` is missing: one of "tensor", "scalar"'),

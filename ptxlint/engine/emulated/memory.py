@@ -131,7 +131,8 @@ READ_ONLY: Final = EmulatedRule(
         ),
     ),
 )
-_EMPTY = {"kind": "tensor", "dtype": "float32", "shape": [256], "fresh": "uninitialised"}
+_TENSOR: Final = {"kind": "tensor", "dtype": "float32", "shape": [256]}
+_EMPTY: Final = _TENSOR | {"fresh": "uninitialised"}
 BLANK: Final = EmulatedRule(
     "EMU904",
     "emulated-uninitialised-read",
@@ -211,6 +212,31 @@ TENSOR_MAP: Final = EmulatedRule(
     bad=(Sample("rows of 24 bytes", _MAP.replace("MARK", "//~ EMU911"), launch=_described(6)),),
     good=(Sample("rows of 32 bytes", _MAP.replace(" MARK", ""), launch=_described(8)),),
 )
-MEMORY: Final = (OUTSIDE, MISALIGNED, READ_ONLY, BLANK, TENSOR_MAP)
+FREED: Final = EmulatedRule(
+    "EMU916",
+    "emulated-use-after-free",
+    "An access meets memory that was given back.",
+    "A tensor whose storage the host has freed (`untyped_storage().resize_(0)`, as sharded training "
+    "does between the uses of a parameter) still has a shape, and the kernel an address. Whatever "
+    "was allocated since lies there. A captured launch says which storages are gone, a launch file "
+    "with `freed`. Such a load brings zeros here and such a store is lost.",
+    "Launch while the tensor's memory is its own, or pass a tensor that has some.",
+    "bounds",
+    bad=(
+        Sample(
+            "the input was freed before the launch",
+            TILE_START + _COPY.replace("[%rd4];", "[%rd4]; //~ EMU916"),
+            launch=_launch(in_ptr=_TENSOR | {"freed": True}),
+        ),
+    ),
+    good=(
+        Sample(
+            "it is still there",
+            TILE_START + _COPY,
+            launch=_launch(in_ptr=_TENSOR | {"freed": False}),
+        ),
+    ),
+)
+MEMORY: Final = (OUTSIDE, MISALIGNED, READ_ONLY, BLANK, TENSOR_MAP, FREED)
 
-__all__ = ["BLANK", "MEMORY", "MISALIGNED", "OUTSIDE", "READ_ONLY", "TENSOR_MAP"]
+__all__ = ["BLANK", "FREED", "MEMORY", "MISALIGNED", "OUTSIDE", "READ_ONLY", "TENSOR_MAP"]

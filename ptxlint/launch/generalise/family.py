@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ptxlint.dataflow.launched import Form
-from ptxlint.launch.binding import Bound, Region, storage_starts
+from ptxlint.launch.binding import Bound, Region, end_of_storage, storage_starts
 from ptxlint.launches import DTYPE_BYTES, Tensor
 
 LARGEST = 1 << 44
@@ -72,7 +72,7 @@ class Family(NamedTuple):
             name: region._replace(
                 tensor=tensors[name],
                 address=starts[tensors[name].storage] + tensors[name].offset,
-                high=tensors[name].storage_bytes - tensors[name].offset,
+                high=end_of_storage(tensors[name]),
             )
             if region.storage >= 0
             else region

@@ -139,7 +139,7 @@ class _Finder:
             shape = self._shape(size, tensor)
             end = times(reach(shape), (DTYPE_BYTES.get(tensor.dtype, 0),))
             whole = plus(end, (tensor.offset,))
-            if value(whole, size) != tensor.storage_bytes:
+            if tensor.freed or value(whole, size) != tensor.storage_bytes:
                 whole = (tensor.storage_bytes,)
             elif any(whole[1:]):
                 found[name] = shape

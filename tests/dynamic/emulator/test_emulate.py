@@ -71,6 +71,26 @@ def test_an_output_that_is_too_short_is_one_finding_on_the_python_line(
     assert code == 0, out
 
 
+def test_a_tensor_whose_memory_was_freed_is_not_to_be_touched(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gone = {"kind": "tensor", "dtype": "float32", "shape": [8, 781], "freed": True}
+    freed = launch(tmp_path, x_ptr=gone)
+    code, out, _ = emulate(capsys, str(SOFTMAX), "--launch", freed, "--format", "json")
+    assert code == 1
+    (finding,) = json.loads(out)["findings"]
+    assert (finding["rule"], finding["source"]["line"]) == ("EMU916", 15)
+    assert "reads 4 bytes at byte 0 of x_ptr, whose memory was freed" in finding["message"]
+    # The checks say so of every launch of that kind: no size of it is right.
+    with pytest.raises(SystemExit) as end:
+        main(["check", str(SOFTMAX), "--launch", freed])
+    out = capsys.readouterr().out
+    assert end.value.code == 1
+    assert "BND302" in out
+    assert "its memory was freed before the launch" in out
+    assert "breaks when: this launch" in out
+
+
 def test_counts_are_those_of_the_kernel(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     svg = tmp_path / "heat.svg"
     code, out, _ = emulate(

@@ -429,3 +429,38 @@ def test_far_beyond_an_end_is_no_other_tensor(kernel: Callable[..., str]) -> Non
         outcome = run_kernel(module, module.kernels()[0], (1, 1, 1), [first, second])
         assert [fault.kind for fault in outcome.faults] == ["outside"], at
         assert not second.any()
+
+
+def test_what_was_freed_is_told_by_its_name_and_left_alone(kernel: Kernel) -> None:
+    text = kernel(
+        """
+  ld.param.u64 %rd0, [k_param_0];
+  ld.param.u64 %rd1, [k_param_1];
+  mov.u32 %r0, %tid.x;
+  mad.wide.u32 %rd2, %r0, 4, %rd0;
+  mad.wide.u32 %rd3, %r0, 4, %rd1;
+  ld.global.b32 %r1, [%rd2];
+  st.global.b32 [%rd2], 7;
+  st.global.b32 [%rd3], %r1;
+""",
+        2,
+        32,
+    )
+    module = parse(text, "snippet.ptx")
+    emulator = Emulator(module, module.kernels()[0])
+    for frees_late in (False, True):
+        arena = emulator.arena()
+        full = np.full(32, 5, dtype=np.uint32)
+        gone, kept = arena.allocate("gone", 128, full), arena.allocate("kept", 128, full)
+        if frees_late:
+            arena.seal()
+        arena.free(gone)
+        starts = {
+            f"k_param_{at}": one.start.to_bytes(8, "little") for at, one in enumerate((gone, kept))
+        }
+        found = emulator.run((1, 1, 1), (32, 1, 1), starts, arena)
+        assert [(f.kind, f.instr.opcode, f.lanes) for f in found.faults] == [
+            ("freed", "ld", 32), ("freed", "st", 32),
+        ]  # fmt: skip
+        assert "byte 0 of gone, whose memory was freed" in found.faults[0].message
+        assert (arena.contents(kept).view(np.uint32) == 0).all()
