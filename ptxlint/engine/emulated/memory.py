@@ -216,10 +216,10 @@ FREED: Final = EmulatedRule(
     "EMU916",
     "emulated-use-after-free",
     "An access meets memory that was given back.",
-    "A tensor whose storage the host has freed (`untyped_storage().resize_(0)`, as sharded training "
-    "does between the uses of a parameter) still has a shape, and the kernel an address. Whatever "
-    "was allocated since lies there. A captured launch says which storages are gone, a launch file "
-    "with `freed`. Such a load brings zeros here and such a store is lost.",
+    "A tensor whose storage the host has freed (`untyped_storage().resize_(0)`, as training in "
+    "shards does between the uses of a parameter) still has a shape, and the kernel an address. "
+    "Whatever was allocated since lies there. A captured launch says which storages are gone, a "
+    "launch file with `freed`. Such a load brings zeros here and such a store is lost.",
     "Launch while the tensor's memory is its own, or pass a tensor that has some.",
     "bounds",
     bad=(
