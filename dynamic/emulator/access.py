@@ -6,13 +6,13 @@ out: such a load brings zeros and such a store is lost, so that the run goes on.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ptxlint.dynamic.emulator.arena import FREED, ORIGIN, OUTSIDE, READ_ONLY, WRITTEN
-from ptxlint.dynamic.emulator.formats import RAW, Array, Flags
+from ptxlint.dynamic.emulator.formats import RAW, Array, Flags, some
 from ptxlint.dynamic.emulator.spaces import WINDOW_SIZE, WINDOWS
 
 if TYPE_CHECKING:
@@ -20,16 +20,19 @@ if TYPE_CHECKING:
     from ptxlint.ir.instruction import Instr
 
 Addresses = NDArray[np.int64]
+_DENSE: Final = 64
+"""Accesses are dense if they span less than so many bytes a lane."""
+_SHIFTS: Final = {1: 0, 2: 1, 4: 2, 8: 3, 16: 4}
 
 
 class Lanes:
     """The lanes that take part in an access, one after the other.
 
     `cta` and `thread` are their places; `index` the number of the lane in the batch. With all lanes
-    of a batch, nothing is picked out.
+    of a batch, nothing is picked out. What is asked for often is kept; none of it may be changed.
     """
 
-    __slots__ = ("_batch", "cta", "flags", "index", "is_all", "thread")
+    __slots__ = ("_batch", "_cta", "_shared", "_thread", "flags", "index", "is_all")
 
     def __init__(self, batch: Batch, flags: Flags | None) -> None:
         self._batch = batch
@@ -38,31 +41,55 @@ class Lanes:
         if flags is None:
             self.index: NDArray[np.int64] = np.arange(batch.shape[0] * batch.shape[1])
         else:
-            self.index = np.flatnonzero(np.broadcast_to(flags, batch.shape))
-        self.cta = self.index // batch.threads
-        self.thread = self.index - self.cta * batch.threads
+            self.index = batch.full(flags).ravel().nonzero()[0]
+        self._cta: NDArray[np.int64] | None = None
+        self._thread: NDArray[np.int64] | None = None
+        self._shared: NDArray[np.int64] | None = None
+
+    @property
+    def cta(self) -> NDArray[np.int64]:
+        """The CTA of each."""
+        if self._cta is None:
+            self._cta = self.index // self._batch.threads
+        return self._cta
+
+    @property
+    def thread(self) -> NDArray[np.int64]:
+        """The number of each in its CTA."""
+        if self._thread is None:
+            self._thread = self.index - self.cta * self._batch.threads
+        return self._thread
+
+    @property
+    def shared(self) -> NDArray[np.int64]:
+        """Where the shared memory of each one's CTA begins."""
+        if self._shared is None:
+            self._shared = self.cta * self._batch.shared_stride
+        return self._shared
 
     def repeated(self, count: int | Array) -> Lanes:
         """Each of these so many times (one number, or one a lane), as for an access to many
         places."""
-        out = Lanes.__new__(Lanes)
-        out._batch, out.flags, out.is_all = self._batch, self.flags, False
-        out.index = np.repeat(self.index, count)
-        out.cta, out.thread = np.repeat(self.cta, count), np.repeat(self.thread, count)
-        return out
+        return self._at(np.repeat(self.index, count))
 
     def only(self, which: Flags | Addresses) -> Lanes:
         """Some of these: those that flags hold for, or by their numbers among these."""
+        return self._at(self.index[which])
+
+    def _at(self, index: NDArray[np.int64]) -> Lanes:
         out = Lanes.__new__(Lanes)
-        out._batch, out.flags, out.is_all = self._batch, self.flags, False
-        out.index, out.cta = self.index[which], self.cta[which]
-        out.thread = self.thread[which]
+        out._batch, out.flags, out.is_all, out.index = self._batch, self.flags, False, index
+        out._cta = out._thread = out._shared = None
         return out
 
     def pick(self, values: Array) -> Array:
         """Values of all lanes, for those that take part."""
-        full = np.broadcast_to(values, self._batch.shape)
-        return full.ravel() if self.is_all else full.ravel()[self.index]
+        if values.size == 1:
+            out = np.empty(len(self.index), values.dtype)
+            out[...] = values.reshape(())
+            return out
+        full = self._batch.full(values).ravel()
+        return full if self.is_all else full[self.index]
 
     def spread(self, values: Array) -> Array:
         """What was found for those that take part, over all lanes; zeros in the others."""
@@ -100,8 +127,9 @@ class Memory:
         it (None: all). `size` is in bytes, and addresses must be multiples of it; `values` are what
         a lane writes, where that is known."""
         device, faulty = batch.device, None
-        is_odd = address & (size - 1) != 0 if size & (size - 1) == 0 else None
-        if is_odd is not None and is_odd.any():
+        odd = size - 1 if size & (size - 1) == 0 else 0
+        if odd and int(np.bitwise_or.reduce(address)) & odd:
+            is_odd = address & odd != 0
             first = int(address[is_odd][0])
             device.report(
                 batch, instr, "misaligned",
@@ -132,9 +160,8 @@ class Memory:
     ) -> tuple[NDArray[np.uint8], Addresses, Flags | None]:
         if self.space == "global":
             arena = batch.device.arena
-            low, high = int(address.min()), int(address.max())
             place = address - ORIGIN
-            if arena.holds(low, high + size):
+            if not len(address) or arena.holds(*_span(address, size)):
                 return arena.bytes, place, None
             inside = (place >= 0) & (place + size <= len(arena.bytes))
             safe = np.where(inside, place, 0)
@@ -142,7 +169,7 @@ class Memory:
             inside &= (state[safe] != OUTSIDE) & (state[safe + (size - 1) * inside] != OUTSIDE)
             return arena.bytes, np.where(inside, place, 0), None if inside.all() else ~inside
         if self.space == "shared":
-            limit, start = batch.device.shared, lanes.cta * batch.shared_stride
+            limit, start = batch.device.shared, lanes.shared
             memory = batch.shared
         elif self.space == "local":
             limit, start = batch.program.local, lanes.index * batch.local_stride
@@ -150,9 +177,10 @@ class Memory:
         else:
             memory = batch.device.parameters
             limit, start = len(memory), np.zeros_like(address)
-        outside = (address < 0) | (address + size > limit)
-        if not outside.any():
+        low, high = _span(address, size) if len(address) else (0, 0)
+        if low >= 0 and high <= limit:
             return memory, start + address, None
+        outside = (address < 0) | (address + size > limit)
         return memory, np.where(outside, 0, start + address), outside
 
     def _outside(
@@ -196,19 +224,20 @@ def _watch(
     arena = batch.device.arena
     if not len(place):
         return None
-    if faulty is None and arena.is_plain(int(place.min()), int(place.max()) + size):
+    low, high = _span(place, size)
+    if faulty is None and arena.is_plain(low, high, writes, high - low <= _DENSE * len(place)):
         return None
     state = arena.state[place]
     refused = None
     good = np.ones(len(place), dtype=bool) if faulty is None else ~faulty
     freed = good & (state & FREED != 0)
-    if freed.any():
+    if some(freed):
         _told_freed(batch, instr, lanes, place, size, freed, writes)
         refused = freed
         good &= ~freed
     if writes:
         locked = good & (state & READ_ONLY != 0)
-        if locked.any():
+        if some(locked):
             batch.device.report(
                 batch, instr, "read_only", "writes memory that is read only", lanes.flagged(locked)
             )
@@ -216,15 +245,14 @@ def _watch(
             good &= ~locked
     if reads:
         blank = good & (state & WRITTEN == 0)
-        if blank.any():
+        if some(blank):
             batch.device.report(
                 batch, instr, "blank", "reads memory that nothing was written to",
                 lanes.flagged(blank), address=int(place[blank][0]) + ORIGIN, size=size,
             )  # fmt: skip
     if writes:
-        written = np.full((good.sum(), size), WRITTEN, dtype=np.uint8)
         kind = np.dtype(np.complex128) if size == 16 else RAW[8 * size]
-        scatter(arena.state, place[good], written.view(kind)[:, 0], size)
+        scatter(arena.state, place[good], np.full(size, WRITTEN, dtype=np.uint8).view(kind), size)
     return refused
 
 
@@ -248,22 +276,27 @@ def _told_freed(
     )  # fmt: skip
 
 
+def _span(place: Addresses, size: int) -> tuple[int, int]:
+    """The first byte of some accesses, and the one behind the last."""
+    return int(np.minimum.reduce(place)), int(np.maximum.reduce(place)) + size
+
+
 def gather(memory: NDArray[np.uint8], place: Addresses, size: int) -> Array:
     """So many bytes at each place, as one unsigned number (16 bytes: complex, as a container)."""
     if size == 32:
         halves = [gather(memory, place + 16 * at, 16) for at in range(2)]
         return np.stack(halves, axis=-1)
     kind: np.dtype[Any] = np.dtype(np.complex128) if size == 16 else RAW[8 * size]
-    count = len(memory) // size * size
-    out: Array = memory[:count].view(kind)[place // size]
+    shift = _SHIFTS[size]
+    out: Array = memory[: len(memory) >> shift << shift].view(kind)[place >> shift]
     return out
 
 
 def scatter(memory: NDArray[np.uint8], place: Addresses, values: Array, size: int) -> None:
     """Put numbers of `size` bytes where they belong; of several at one place the last one stays."""
     kind: np.dtype[Any] = np.dtype(np.complex128) if size == 16 else RAW[8 * size]
-    count = len(memory) // size * size
-    memory[:count].view(kind)[place // size] = values.view(kind)
+    shift = _SHIFTS[size]
+    memory[: len(memory) >> shift << shift].view(kind)[place >> shift] = values.view(kind)
 
 
 def generic(address: Addresses) -> list[tuple[str, Flags]]:

@@ -8,6 +8,7 @@ taken for what nothing touches.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -58,8 +59,10 @@ class Arena:
         self._before = 0
         """The size of the allocation before."""
         self._views: dict[np.dtype[np.generic], Array] = {}
-        self._starts: NDArray[np.int64] | None = None
-        self._plain: dict[int, bool] = {}
+        self._starts: list[int] = []
+        self._is_sealed = False
+        self._contents: dict[int, int] = {}
+        """By its start, the state that all bytes of an allocation have and keep."""
 
     def allocate(
         self,
@@ -90,12 +93,13 @@ class Arena:
                 self._pending[at] = one._replace(state=FREED)
                 return
         self.state[start:end] = FREED
-        self._plain[allocation.start] = False
+        self._contents[start] = FREED
 
     def seal(self) -> None:
         """Lay out what was allocated; before the first access. Nothing is allocated later."""
-        if self._starts is not None:
+        if self._is_sealed:
             return
+        self._is_sealed = True
         size = -(-(self._end + GAP) // 16) * 16
         self.bytes = np.zeros(size, dtype=np.uint8)
         self.state = np.zeros(size, dtype=np.uint8)
@@ -103,9 +107,10 @@ class Arena:
             self.state[start : start + length] = state
             if contents is not None:
                 self.bytes[start : start + length] = contents
+                self._contents[start] = state
         self._pending.clear()
         self._views.clear()
-        self._starts = np.array([a.start for a in self.allocations], dtype=np.int64)
+        self._starts = [a.start for a in self.allocations]
 
     def view(self, kind: np.dtype[np.generic]) -> Array:
         """All bytes as elements of a type; element i lies at byte i times its size."""
@@ -126,27 +131,23 @@ class Arena:
 
     def at(self, address: int) -> Allocation | None:
         """The allocation that holds the byte at an address."""
-        if self._starts is None or not len(self._starts):
-            return None
-        place = int(np.searchsorted(self._starts, address, side="right")) - 1
+        place = bisect_right(self._starts, address) - 1
         if place < 0:
             return None
         found = self.allocations[place]
         return found if address < found.end else None
 
-    def is_plain(self, low: int, high: int) -> bool:
-        """True if nothing needs to be noted of accesses to these offsets: all bytes of their
-        allocation are written and may be written."""
+    def is_plain(self, low: int, high: int, writes: bool, looks: bool) -> bool:
+        """True if nothing needs to be noted of accesses to these offsets: all bytes are written,
+        and may be written if `writes`. False if that is not known without a look at them, and none
+        is wanted."""
         found = self.at(low + ORIGIN)
         if found is None or high + ORIGIN > found.end:
             return False
-        plain = self._plain.get(found.start)
-        if not plain:
-            state = self.state[found.start - ORIGIN : found.end - ORIGIN]
-            plain = bool((state == WRITTEN).all())
-            if plain or found.start not in self._plain:
-                self._plain[found.start] = plain
-        return plain
+        state = self._contents.get(found.start - ORIGIN)
+        if state is not None:
+            return state == WRITTEN or (not writes and state == WRITTEN | READ_ONLY)
+        return looks and bool((self.state[low:high] == WRITTEN).all())
 
     def near(self, address: int) -> Allocation | None:
         """The allocation that an address lies in, or closest to."""

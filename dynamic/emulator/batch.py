@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxlint.dynamic.emulator.formats import RAW, Array, Flags
+from ptxlint.dynamic.emulator.access import Lanes
+from ptxlint.dynamic.emulator.formats import RAW, Array, Flags, every, some
 from ptxlint.launches import Extent
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ Reader: TypeAlias = "Callable[[Batch], Array]"
 """What an operand holds."""
 
 WARP: Final = 32
+_KEPT: Final = 16
+"""So many masks whose lanes are kept."""
 _BY_AXIS: Final = (
     "tid", "ntid", "ctaid", "nctaid", "clusterid", "nclusterid", "cluster_ctaid", "cluster_nctaid",
 )  # fmt: skip
@@ -63,6 +66,10 @@ class Batch:
         self.accumulators: dict[int, tuple[Sequence[Array | None], Array]] = {}
         """By its first register, what an accumulator of `wgmma` holds: registers, matrices."""
         self.carry: Flags = np.zeros((1, 1), dtype=bool)
+        self._everybody: Flags = np.ones(self.shape, dtype=bool)
+        self._everybody.flags.writeable = False
+        self._all: Lanes | None = None
+        self._chosen: dict[int, Lanes] = {}
         self.alive: Mask = None
         self.fronts: dict[int, Mask] = {0: None}
         self.parked: dict[int, Flags] = {}
@@ -87,8 +94,6 @@ class Batch:
         self._local: NDArray[np.uint8] | None = None
         lanes = np.arange(self.threads, dtype=np.uint32)[None, :]
         places = np.array(self.ctas, dtype=np.uint32).reshape(-1, 3)
-        self.cta = np.arange(len(self.ctas), dtype=np.int64)[:, None]
-        self.thread = lanes
         x, y = np.uint32(width), np.uint32(height)
         self.special: dict[str, Array] = {
             "%tid.x": lanes % x,
@@ -124,18 +129,37 @@ class Batch:
     # Lanes ------------------------------------------------------------------------------------
     def full(self, values: Array) -> Array:
         """Values with both axes in full; not to be written to."""
-        return np.broadcast_to(values, self.shape)
+        if values.shape == self.shape:
+            return values
+        # `np.broadcast_to` costs more than filling so few bytes.
+        out = np.empty(self.shape, values.dtype)
+        out[...] = values
+        return out
 
     def lanes(self, mask: Mask) -> Flags:
         """A mask as an array over all lanes; not to be written to."""
+        return self._everybody if mask is None else self.full(mask)
+
+    def taking_part(self, mask: Mask) -> Lanes:
+        """The lanes of a mask, one after the other, as an access takes them.
+
+        Those of the last few masks are kept: unrolled code accesses memory in the same lanes again.
+        """
         if mask is None:
-            return np.broadcast_to(np.True_, self.shape)
-        return np.broadcast_to(mask, self.shape)
+            if self._all is None:
+                self._all = Lanes(self, None)
+            return self._all
+        found = self._chosen.get(id(mask))
+        if found is None or found.flags is not mask:
+            if len(self._chosen) >= _KEPT:
+                self._chosen.clear()
+            found = self._chosen[id(mask)] = Lanes(self, mask)
+        return found
 
     def some(self, mask: Mask, flags: Flags) -> Mask:
         """The lanes of a mask in which flags hold."""
         both = flags if mask is None else mask & flags
-        return None if both.all() else both
+        return None if every(both) else both
 
     def go(self, place: int, mask: Mask) -> None:
         """Put lanes where they go on; those that are there already join them."""
@@ -145,7 +169,7 @@ class Batch:
                 mask = None
             else:
                 mask = there | mask
-                if mask.all():
+                if every(mask):
                     mask = None
         self.fronts[place] = mask
 
@@ -176,13 +200,15 @@ class Batch:
             old = np.zeros((1, 1), dtype=bits.dtype)
         self.registers[register] = np.where(mask, bits, old)
 
-    def spread(self, register: int, bits: Array, lanes: Flags) -> None:
-        """Give a register bits that were found for the lanes of a mask alone, one a lane."""
+    def spread(self, register: int, bits: Array, lanes: Lanes) -> None:
+        """Give a register bits that were found for some lanes alone, one a lane."""
+        if lanes.is_all:
+            self.registers[register] = bits.reshape(self.shape)
+            return
         old = self.registers[register]
-        new = np.zeros(self.shape, dtype=bits.dtype)
-        if old is not None:
-            new[...] = old
-        new[lanes] = bits
+        new = np.empty(self.shape, dtype=bits.dtype)
+        new[...] = 0 if old is None else old
+        new.reshape(-1)[lanes.index] = bits
         self.registers[register] = new
 
 
@@ -192,7 +218,7 @@ def _one(number: int) -> Array:
 
 def holds(mask: Mask) -> bool:
     """True if a mask has a lane."""
-    return mask is None or bool(mask.any())
+    return mask is None or some(mask)
 
 
 def without(mask: Mask, flags: Any) -> Mask:

@@ -44,6 +44,16 @@ def dtype(type_name: str) -> np.dtype[Any]:
     return kind
 
 
+def some(flags: Flags) -> bool:
+    """True if a flag holds: counting is far quicker than numpy's `any`."""
+    return bool(np.count_nonzero(flags))
+
+
+def every(flags: Flags) -> bool:
+    """True if all flags hold."""
+    return bool(np.count_nonzero(flags) == flags.size)
+
+
 def raw(values: Array) -> Array:
     """The bits of values."""
     kind = values.dtype
@@ -75,4 +85,4 @@ def fitted(values: Array, type_name: str, width: int) -> Array:
     return raw(values).astype(target)
 
 
-__all__ = ["RAW", "Array", "Flags", "dtype", "fitted", "raw", "seen_as"]
+__all__ = ["RAW", "Array", "Flags", "dtype", "every", "fitted", "raw", "seen_as", "some"]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ptxlint.dynamic.emulator.batch import WARP, Batch, Mask, Reader, Step, holds
-from ptxlint.dynamic.emulator.formats import Flags
+from ptxlint.dynamic.emulator.formats import Flags, every, some
 
 if TYPE_CHECKING:
     from ptxlint.dynamic.emulator.effects import End, Waiting
@@ -61,14 +61,14 @@ def _ready(batch: Batch, mask: Mask, here: int, who: Reader | None, size: int) -
         return _mask(there)
     missing = _missing(batch, there, who, size)
     waits = there & missing
-    if waits.any():
+    if some(waits):
         batch.parked[here] = waits
         there = there & ~missing
     return _mask(there)
 
 
 def _mask(there: Flags) -> Mask:
-    return None if there.all() else np.array(there)
+    return None if every(there) else np.array(there)
 
 
 def _missing(batch: Batch, there: Flags, who: Reader | None, size: int) -> Flags:
@@ -76,7 +76,7 @@ def _missing(batch: Batch, there: Flags, who: Reader | None, size: int) -> Flags
     from ptxlint.dynamic.emulator.effects.exchange import groups, lanes
 
     absent = groups(batch, batch.lanes(batch.alive) & ~there, size)
-    if not absent.any():
+    if not some(absent):
         return np.zeros((1, 1), dtype=bool)
     if who is None:
         waits = np.broadcast_to(absent.any(axis=-1, keepdims=True), absent.shape)

@@ -101,9 +101,15 @@ def writer(frame: Frame, instr: Instr, operand: Operand, type_name: str) -> Writ
     if not isinstance(operand, Register):
         raise UnsupportedError(instr, f"destination {operand!r}")
     number, width = frame.number(operand), bits(operand.type)
+    target = RAW[width]
 
     def write(batch: Batch, values: Array, mask: Mask) -> None:
-        batch.put(number, fitted(values, type_name, width), mask)
+        if values.dtype is not target:
+            values = fitted(values, type_name, width)
+        if mask is None:
+            batch.registers[number] = values
+        else:
+            batch.put(number, values, mask)
 
     return write
 

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxlint.dynamic.emulator.formats import RAW, Array, raw
+from ptxlint.dynamic.emulator.formats import RAW, Array, some
 
 F64 = NDArray[np.float64]
 
@@ -188,18 +188,26 @@ def odd_sum(a: F64, b: F64) -> F64:
     return np.where(is_even, moved, word).view(np.float64)
 
 
+_BELOW: Final = np.array([64 - 29], dtype=np.uint64)
+"""What shifts all bits of a float64 out but those that a float32 has no room for."""
+_HALF: Final = np.array([1 << 63], dtype=np.uint64)
+_ONE: Final = np.array([1], dtype=np.uint64)
+_SMALL: Final = np.array([(1023 - 125) << 53], dtype=np.uint64) - _ONE
+"""The bits of 2^-125, its sign shifted out, less one: what zeros, less one, are not below."""
+
+
 def fma32(
     a: NDArray[np.float32], b: NDArray[np.float32], c: NDArray[np.float32]
 ) -> NDArray[np.float32]:
     """`a * b + c` of float32, rounded once to nearest even."""
-    product = a.astype(np.float64) * b
-    total = product + c
+    product = a.astype(np.float64) * b.astype(np.float64)
+    total = product + c.astype(np.float64)
     out = total.astype(np.float32)
     # Rounding twice differs from rounding once only where the first result lies half way between
-    # two float32, or where the second one has fewer bits.
-    middle = total.view(np.uint64) & np.uint64(0x1FFFFFFF) == np.uint64(0x10000000)
-    doubtful = middle | (np.abs(out) < np.float32(2.0**-125))
-    if doubtful.any():
+    # two float32, or where the second one has fewer bits (zeros apart).
+    word = total.view(np.uint64)
+    doubtful = (word << _BELOW == _HALF) | ((word + word) - _ONE < _SMALL)
+    if some(doubtful):
         full = np.broadcast_to(doubtful, total.shape)
         at = np.nonzero(full)
         shape = total.shape
@@ -253,11 +261,18 @@ def _fma_exactly(a: float, b: float, c: float) -> float:
 
 def flushed(values: Array) -> Array:
     """Numbers with subnormals put to zero of the same sign (`.ftz`); float32."""
-    tiny = np.abs(values) < np.float32(2.0**-126)
-    if not tiny.any():
+    word = values.view(np.uint32)
+    # Zeros, less one, are the greatest of all words.
+    tiny = (word + word) - _ONE32 < _TINY
+    if not some(tiny):
         return values
-    word = raw(values)
-    return np.where(tiny, word & np.uint32(1 << 31), word).view(np.float32)
+    return np.where(tiny, word & _SIGN32, word).view(np.float32)
+
+
+_ONE32: Final = np.array([1], dtype=np.uint32)
+_SIGN32: Final = np.array([1 << 31], dtype=np.uint32)
+_TINY: Final = np.array([(1 << 24) - 1], dtype=np.uint32)
+"""The bits of 2^-126, its sign shifted out, less one."""
 
 
 __all__ = [

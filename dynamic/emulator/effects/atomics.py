@@ -76,7 +76,7 @@ def _atomic(frame: Frame, instr: Instr) -> Step:
     is_counted = target is None and seen not in FLOATS
 
     def step(batch: Batch, mask: Mask) -> None:
-        lanes = Lanes(batch, mask)
+        lanes = batch.taking_part(mask)
         start = lanes.pick(where(batch))
         for column in range(columns):
             values = [lanes.pick(raw(read[column](batch))).view(dtype(seen)) for read in reads]
@@ -85,7 +85,7 @@ def _atomic(frame: Frame, instr: Instr) -> Step:
             if column < len(parts) and isinstance(parts[column], Register):
                 register = parts[column]
                 found = fitted(old, seen, bits(register.type))
-                batch.spread(frame.number(register), found, batch.lanes(mask))
+                batch.spread(frame.number(register), found, lanes)
 
     return step
 

@@ -50,7 +50,7 @@ def bulk(frame: Frame, instr: Instr) -> Step:
     change = change_of(instr, kind) if reduces else None
 
     def step(batch: Batch, mask: Mask) -> None:
-        lanes = Lanes(batch, mask)
+        lanes = batch.taking_part(mask)
         found = copied(batch, lanes)
         if len(found.source):
             words = found.taken(batch, instr)
@@ -149,7 +149,7 @@ def store(frame: Frame, instr: Instr) -> Step:
     change = change_of(instr, seen) if instr.opcode == "red" else None
 
     def step(batch: Batch, mask: Mask) -> None:
-        lanes = Lanes(batch, mask)
+        lanes = batch.taking_part(mask)
         where = to.of(batch, lanes)
         for column, part in enumerate(reads):
             values = np.ascontiguousarray(lanes.pick(part(batch)))

@@ -44,7 +44,7 @@ def _cp(frame: Frame, instr: Instr) -> Step | None:
         raise UnsupportedError(instr, "cp.async with ignore-src")
 
     def step(batch: Batch, mask: Mask) -> None:
-        lanes = Lanes(batch, mask)
+        lanes = batch.taking_part(mask)
         place = lanes.pick(from_(batch))
         amount = None
         if given is not None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def groups(batch: Batch, values: Array, size: int) -> Array:
     """Values of all lanes by groups of `size` neighbours: CTAs, groups, lanes. Lanes that a last
     group lacks are zeros."""
-    full = np.broadcast_to(values, batch.shape)
+    full = batch.full(values)
     count = -(-batch.threads // size)
     if count * size != batch.threads:
         padded = np.zeros((batch.shape[0], count * size), dtype=full.dtype)

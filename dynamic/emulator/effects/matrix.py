@@ -71,6 +71,8 @@ def _ldmatrix(frame: Frame, instr: Instr) -> Waiting:
 
 
 def _row_lanes(batch: Batch, mask: Mask, count: int) -> Lanes:
+    if mask is None and count == 4:
+        return batch.taking_part(None)
     gives = (np.arange(batch.threads) % WARP < 8 * count)[None, :]
     return Lanes(batch, batch.lanes(mask) & gives)
 

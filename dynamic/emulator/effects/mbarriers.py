@@ -157,7 +157,7 @@ def _init(frame: Frame, instr: Instr) -> Step:
     where, count = shared_address(frame, instr, target), reader(frame, instr, source, "u32")
 
     def step(batch: Batch, mask: Mask) -> None:
-        lanes = Lanes(batch, mask)
+        lanes = batch.taking_part(mask)
         words, place, chosen = objects(batch, instr, lanes, where.of(batch, lanes), False)
         counts = lanes.pick(count(batch))[chosen]
         is_odd = (counts == 0) | (counts > mbarrier.MOST_ARRIVALS)
@@ -177,7 +177,7 @@ def _inval(frame: Frame, instr: Instr) -> Step:
     where = shared_address(frame, instr, instr.operands[0])
 
     def step(batch: Batch, mask: Mask) -> None:
-        lanes = Lanes(batch, mask)
+        lanes = batch.taking_part(mask)
         words, place, _ = objects(batch, instr, lanes, where.of(batch, lanes))
         words[place] = 0
 
@@ -194,7 +194,7 @@ def _arrive(frame: Frame, instr: Instr) -> Step:
     completes = not shape.has("noComplete")
 
     def step(batch: Batch, mask: Mask) -> None:
-        lanes = Lanes(batch, mask)
+        lanes = batch.taking_part(mask)
         one = np.ones(len(lanes.index), dtype=np.int64)
         number = one if given is None else lanes.pick(given(batch)).astype(np.int64)
         arrivals, bytes_ = (one, number) if expects else (number, 0 * one)
@@ -202,7 +202,7 @@ def _arrive(frame: Frame, instr: Instr) -> Step:
             batch, instr, lanes, where.of(batch, lanes), arrivals, bytes_, drops, completes
         )
         if put is not None:
-            batch.spread(put, states, batch.lanes(mask))
+            batch.spread(put, states, lanes)
 
     return step
 
@@ -213,7 +213,7 @@ def _transaction(frame: Frame, instr: Instr) -> Step:
     sign = 1 if instr.shape.has("expect_tx") else -1
 
     def step(batch: Batch, mask: Mask) -> None:
-        lanes = Lanes(batch, mask)
+        lanes = batch.taking_part(mask)
         number = lanes.pick(given(batch)).astype(np.int64)
         change(batch, instr, lanes, where.of(batch, lanes), 0 * number, sign * number)
 
@@ -226,7 +226,7 @@ def arrive_of_copies(frame: Frame, instr: Instr) -> Step:
     where, counts = shared_address(frame, instr, instr.operands[0]), instr.shape.has("noinc")
 
     def step(batch: Batch, mask: Mask) -> None:
-        lanes = Lanes(batch, mask)
+        lanes = batch.taking_part(mask)
         one = np.ones(len(lanes.index), dtype=np.int64)
         change(batch, instr, lanes, where.of(batch, lanes), one if counts else 0 * one, 0 * one)
 
@@ -248,7 +248,7 @@ def _wait(frame: Frame, instr: Instr) -> Waiting | None:
     put: Writer = writer(frame, instr, target, "pred")
 
     def is_over(batch: Batch, mask: Mask) -> Flags:
-        lanes = Lanes(batch, mask)
+        lanes = batch.taking_part(mask)
         words, at, chosen = objects(batch, instr, lanes, where.of(batch, lanes))
         # At what is no mbarrier nobody waits: it was reported.
         out = np.ones(len(lanes.index), dtype=bool)

@@ -68,15 +68,12 @@ def _load(frame: Frame, instr: Instr) -> Step:
         if mask is None and space == "param" and place.size == 1:
             _put_all(batch, writes, _parameter(batch, int(place.item()), size, part_type), kind)
             return
-        lanes = Lanes(batch, mask)
+        lanes = batch.taking_part(mask)
         words = read(batch, instr, lanes, space, lanes.pick(place), size)
-        pieces = words.view(RAW[8 * width]).reshape(len(lanes.index), -1)
+        pieces = words.view(part_type).reshape(len(lanes.index), -1)
         for at, number, register in writes:
-            values = fitted(np.ascontiguousarray(pieces[:, at]).view(part_type), kind, register)
-            if mask is None:
-                batch.registers[number] = values.reshape(batch.shape)
-            else:
-                batch.spread(number, values, batch.lanes(mask))
+            values = fitted(np.ascontiguousarray(pieces[:, at]), kind, register)
+            batch.spread(number, values, lanes)
 
     return step
 
@@ -114,15 +111,16 @@ def write(
     batch: Batch, instr: Instr, lanes: Lanes, space: str, where: Addresses, values: Array, size: int
 ) -> None:
     """Put elements at addresses, one a lane."""
-    for found, inside, there in spaces(space, where):
-        part = lanes if inside.all() else lanes.only(inside)
-        memory, place, allowed = MEMORIES[found].resolve(
-            batch, instr, part, there, size, True, False, values[inside]
-        )
-        chosen = values[inside]
-        if allowed is not None:
-            place, chosen = place[allowed], chosen[allowed]
-        scatter(memory, place, chosen, size)
+    if not space:
+        for found, inside, there in spaces("", where):
+            write(batch, instr, lanes.only(inside), found, there, values[inside], size)
+        return
+    memory, place, allowed = MEMORIES[space].resolve(
+        batch, instr, lanes, where, size, True, False, values
+    )
+    if allowed is not None:
+        place, values = place[allowed], values[allowed]
+    scatter(memory, place, values, size)
 
 
 def _store(frame: Frame, instr: Instr) -> Step:
@@ -139,11 +137,16 @@ def _store(frame: Frame, instr: Instr) -> Step:
     container = np.dtype(np.complex128) if size == 16 else RAW[8 * min(size, 16)]
 
     def step(batch: Batch, mask: Mask) -> None:
-        lanes = Lanes(batch, mask)
+        lanes = batch.taking_part(mask)
         place = lanes.pick(where(batch))
-        columns = [lanes.pick(raw(read(batch))) for read in reads]
-        words = columns[0] if len(columns) == 1 else np.stack(columns, axis=-1).view(container)
-        write(batch, instr, lanes, space, place, words.reshape(-1), size)
+        if len(reads) == 1:
+            words = lanes.pick(raw(reads[0](batch)))
+        else:
+            columns = np.empty((len(place), len(reads)), RAW[8 * width])
+            for at, read in enumerate(reads):
+                columns[:, at] = lanes.pick(raw(read(batch)))
+            words = columns.view(container).reshape(-1)
+        write(batch, instr, lanes, space, place, words, size)
 
     if size > 16:
         raise UnsupportedError(instr, "stores of 32 bytes")

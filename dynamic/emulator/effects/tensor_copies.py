@@ -46,7 +46,7 @@ def tensor_copy(frame: Frame, instr: Instr) -> Step:
     barrier = shared_address(frame, instr, instr.operands[2]) if is_load else None
 
     def step(batch: Batch, mask: Mask) -> None:
-        for tile in copied(batch, Lanes(batch, mask)):
+        for tile in copied(batch, batch.taking_part(mask)):
             if not is_load:
                 tile.store()
                 continue

@@ -45,7 +45,7 @@ def _replace(frame: Frame, instr: Instr) -> Step | None:
     kind = RAW[8 * field.width]
 
     def step(batch: Batch, mask: Mask) -> None:
-        lanes = Lanes(batch, mask)
+        lanes = batch.taking_part(mask)
         values = lanes.pick(value(batch)).astype(kind)
         place = lanes.pick(where(batch)) + offset
         write(batch, instr, lanes, space, place, values, field.width)

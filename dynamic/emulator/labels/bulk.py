@@ -10,7 +10,6 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from ptxlint.dynamic.emulator.access import Lanes
 from ptxlint.dynamic.emulator.batch import Batch, Mask
 from ptxlint.dynamic.emulator.effects.bulk import Pieces, pieces
 from ptxlint.dynamic.emulator.effects.mbarriers import shared_address
@@ -34,7 +33,7 @@ def copied(batch: Batch, frame: Frame, instr: Instr, mask: Mask, is_site: bool) 
     shape = instr.shape
     if any(shape.has(word) for word in _NO_COPIES):
         return None
-    lanes = Lanes(batch, mask)
+    lanes = batch.taking_part(mask)
     flags = np.zeros(batch.shape, dtype=bool)
     if shape.has("tensor"):
         for tile in tiles(frame, instr)(batch, lanes):
@@ -74,7 +73,7 @@ def stored(
 ) -> None:
     """Follow `st.async` or `red.async` while labels stand in for the bytes of shared memory. What
     is changed by a number without a label keeps its own."""
-    lanes = Lanes(batch, mask)
+    lanes = batch.taking_part(mask)
     where = shared_address(frame, instr, instr.operands[0]).of(batch, lanes)
     width = bits(instr.shape.type)
     for column, part in enumerate(elements(instr.operands[1])):

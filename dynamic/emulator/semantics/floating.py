@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ptxlint.dynamic.emulator.formats import Array, raw
+from ptxlint.dynamic.emulator.formats import Array, raw, some
 from ptxlint.dynamic.emulator.rounding import (
     FORMATS,
     flushed,
@@ -85,7 +85,7 @@ def _to_f16(values: Any) -> Array:
 def _canonical(values: Array) -> Array:
     """With one NaN for all."""
     is_nan = np.isnan(values)
-    if not is_nan.any():
+    if not some(is_nan):
         return values
     nan: Any = _NAN[values.dtype.itemsize]
     return np.where(is_nan, nan, raw(values)).view(values.dtype)
@@ -109,7 +109,7 @@ def _finished(instr: Instr, compute: Computation) -> Computation:
     saturates, relu = shape.has("sat"), shape.has("relu")
 
     def finished(*args: Array) -> Array:
-        out: Any = compute(*(flushed(a) for a in args) if flushes else args)
+        out: Any = compute(*map(flushed, args)) if flushes else compute(*args)
         if flushes:
             out = flushed(out)
         if saturates or relu:
@@ -250,6 +250,12 @@ def _approximate(compute: Callable[[Any], Any]) -> Maker:
     return make
 
 
+_CHOICES: Final[dict[tuple[int, bool], Any]] = {
+    (-1, False): np.fmin, (-1, True): np.minimum, (1, False): np.fmax, (1, True): np.maximum,
+}  # fmt: skip
+"""The lesser and the greater of two numbers, giving way to a number or keeping NaN."""
+
+
 def _minmax(sign: int) -> Maker:
     """A NaN gives way to a number unless `.NaN` is given; minus zero is below zero."""
 
@@ -258,16 +264,17 @@ def _minmax(sign: int) -> Maker:
         keeps_nan, by_magnitude = shape.has("NaN"), shape.has("abs")
         flips = shape.has("xorsign")
 
+        choose: Any = _CHOICES[sign, keeps_nan]
+
         def pick(a: Array, b: Array) -> Array:
             x, y = (np.abs(a), np.abs(b)) if by_magnitude else (a, b)
-            takes_b = (y < x) if sign < 0 else (y > x)
-            # Of two zeros the sign decides.
-            takes_b = takes_b | (x == y) & (np.signbit(y) if sign < 0 else ~np.signbit(y))
-            takes_b = takes_b | np.isnan(x)
-            out = np.where(takes_b & ~np.isnan(y), y, x)
-            is_nan = np.isnan(x) | np.isnan(y) if keeps_nan else np.isnan(x) & np.isnan(y)
-            if is_nan.any():
-                out = np.where(is_nan, out.dtype.type(np.nan), out)
+            out = choose(x, y)
+            is_zero = out == 0
+            if some(is_zero):
+                # Of two zeros the sign decides: the lesser one has it if any has, the greater one
+                # if both have.
+                signs = raw(x) | raw(y) if sign < 0 else raw(x) & raw(y)
+                out = np.where(is_zero & (x == y), signs.view(out.dtype), out)
             if flips:
                 is_negative = np.signbit(a) ^ np.signbit(b)
                 out = np.where(is_negative, -np.abs(out), np.abs(out))
