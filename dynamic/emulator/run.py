@@ -50,21 +50,33 @@ class Padding(NamedTuple):
 
 
 class Emulator:
-    """A kernel, translated once for all its launches."""
+    """A kernel, translated once for all its launches; once more for those in which what each
+    instruction does is watched."""
 
     def __init__(self, module: Module, kernel: Function) -> None:
         self.module = module
         self.kernel = kernel
         self.layout = Layout(module, kernel)
-        self._fixed = Arena()
         self._constants: list[tuple[str, int, Any, int, bool]] = []
         # Addresses of the module's variables are part of the program: they lie first.
+        fixed = Arena()
         for name, (variable, contents) in self.layout.globals.items():
             size, is_read_only = variable.size or 0, variable.space == "const"
-            place = self._fixed.allocate(name, size, contents)
+            place = fixed.allocate(name, size, contents)
             self._constants.append((name, size, contents, place.start, is_read_only))
             self.layout.place_global(name, place.start)
-        self.program: Program = translate(module, kernel, self.layout)
+        self.program: Program = translate(module, kernel, self.layout, False)
+        self._watched: Program | None = None
+
+    @property
+    def watched(self) -> Program:
+        """The program with one step for each instruction."""
+        if self._watched is None:
+            layout = Layout(self.module, self.kernel)
+            for name, _, _, start, _ in self._constants:
+                layout.place_global(name, start)
+            self._watched = translate(self.module, self.kernel, layout, True)
+        return self._watched
 
     def arena(self) -> Arena:
         """Global memory with the module's variables in it."""
@@ -91,8 +103,10 @@ class Emulator:
     ) -> Outcome:
         """Run a launch. `values` are the bytes of parameters by name; those missing are zeros.
         `ctas` are those of the grid that are run, all without it."""
+        is_watched = padding is not None or sanitize._replace(races=False) != MEMORY
+        program = self.watched if is_watched else self.program
         leaks: list[Labels] = []
-        parameters = np.zeros(max(self.program.parameter_bytes, 1), dtype=np.uint8)
+        parameters = np.zeros(max(program.parameter_bytes, 1), dtype=np.uint8)
         for variable in self.kernel.params:
             given = values.get(variable.name)
             if given is not None:
@@ -100,7 +114,7 @@ class Emulator:
                 parameters[start : start + len(given)] = np.frombuffer(given, dtype=np.uint8)
         arena.seal()
         # Without dynamic memory there is none behind what is declared, not even for its alignment.
-        shared = self.program.shared + dynamic_shared if dynamic_shared else self.layout.shared
+        shared = program.shared + dynamic_shared if dynamic_shared else self.layout.shared
         device = Device(grid, block, shared, parameters, arena)
         device.counters = counters
         if sanitize.races:
@@ -114,7 +128,7 @@ class Emulator:
         order: list[int] | None = None
         with np.errstate(all="ignore"):
             for start in range(0, len(ctas), at_once):
-                batch = Batch(device, self.program, ctas[start : start + at_once])
+                batch = Batch(device, program, ctas[start : start + at_once])
                 if sanitize.races:
                     batch.watch = RaceWatch(batch, start, device.shadow)
                 if padding is not None:

@@ -22,14 +22,18 @@ from ptxlint.ir.module import Module
 from ptxlint.ir.operand import Pair
 
 if TYPE_CHECKING:
+    from ptxlint.dynamic.emulator.effects import Waiting
     from ptxlint.dynamic.emulator.formats import Array
 
 
-def translate(module: Module, kernel: Function, layout: Layout) -> Program:
-    """The program of a kernel. Raises `UnsupportedError` at what is not run."""
+def translate(module: Module, kernel: Function, layout: Layout, is_watched: bool) -> Program:
+    """The program of a kernel. Raises `UnsupportedError` at what is not run.
+
+    Unless each instruction `is_watched`, some are put together into one step.
+    """
     if kernel.instrs:
         effects.check_cluster(kernel.instrs[0], kernel.directives.get("reqnctapercluster") or ())
-    translator = Translator(module, layout)
+    translator = Translator(module, layout, is_watched)
     translator.enter(Frame(kernel, 0, layout), None, ())
     return Program(
         kernel,
@@ -44,9 +48,10 @@ def translate(module: Module, kernel: Function, layout: Layout) -> Program:
 class Translator:
     """The program while it is made."""
 
-    def __init__(self, module: Module, layout: Layout) -> None:
+    def __init__(self, module: Module, layout: Layout, is_watched: bool) -> None:
         self.module = module
         self.layout = layout
+        self.is_watched = is_watched
         self.segments: list[Segment] = []
         self.registers = 0
 
@@ -94,6 +99,8 @@ class _BlockTranslation:
         self._back = back
         self._block = block
         self._current = starts[block.index]
+        self._products: list[Instr] = []
+        """Products of matrices that wait to be put together."""
 
     def run(self) -> None:
         """Fill the block's segments."""
@@ -108,25 +115,42 @@ class _BlockTranslation:
 
     def _add(self, instr: Instr) -> None:
         frame, translator = self._frame, self._translator
+        if not translator.is_watched and instr.opcode == "mma" and not instr.shape.guard:
+            if not effects.joins(instr, self._products):
+                self._multiply()
+            self._products.append(instr)
+            return
+        if self._products and not effects.is_apart(instr, self._products):
+            self._multiply()
         if instr.shape.row.is_call:
             self._call(instr)
             return
         waiting = effects.waiting(frame, instr)
         if waiting is not None:
-            # Lanes wait for each other here, so a segment begins with it and ends behind it.
-            held = guard(frame, instr)
-            here, behind = self._break(), translator.after(self._current)
-            end = waiting(here, behind)
-            translator.segments[here].instrs.append(instr)
-            translator.segments[here].end = (
-                end if held is None else control.guarded_end(instr, end, held, behind)
-            )
-            self._current = behind
+            self._wait([instr], waiting)
             return
         step = _step(frame, instr)
         segment = translator.segments[self._current]
         segment.steps.append(step)
         segment.instrs.append(instr)
+
+    def _multiply(self) -> None:
+        """Add the products that were put together."""
+        if self._products:
+            self._wait(self._products, effects.products_of(self._frame, self._products))
+            self._products = []
+
+    def _wait(self, instrs: list[Instr], waiting: Waiting) -> None:
+        """Lanes wait for each other here: a segment begins with it and ends behind it."""
+        translator = self._translator
+        held = guard(self._frame, instrs[0])
+        here, behind = self._break(), translator.after(self._current)
+        end = waiting(here, behind)
+        translator.segments[here].instrs += instrs
+        translator.segments[here].end = (
+            end if held is None else control.guarded_end(instrs[0], end, held, behind)
+        )
+        self._current = behind
 
     def _break(self) -> int:
         """End the current segment if it has steps; the number of the one that is empty."""
@@ -170,6 +194,7 @@ class _BlockTranslation:
         translator.segments[self._current].instrs.append(instr)
 
     def _close(self, terminator: Instr | None) -> None:
+        self._multiply()
         segment = self._translator.segments[self._current]
         block, frame = self._block, self._frame
         targets = {index: self._starts[index] for index in block.succs}

@@ -1,13 +1,8 @@
-"""Matrix instructions of a warp (PTX ISA, "ldmatrix", "stmatrix", "mma").
-
-Of `mma` the products are exact and the sum over k, the accumulator included, is made in float64
-and rounded once to the accumulator's type. The device's order of sums is not specified: results of
-floating-point types may differ from its by the rounding of a sum of k products.
-"""
+"""Matrices between shared memory and the registers of a warp, and how registers hold them (PTX ISA,
+"ldmatrix", "stmatrix", "Matrix Fragments for mma")."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -19,7 +14,7 @@ from ptxlint.dynamic.emulator.batch import WARP, Batch, Mask, Reader
 from ptxlint.dynamic.emulator.effects.exchange import lanes as by_lanes
 from ptxlint.dynamic.emulator.effects.exchange import warps
 from ptxlint.dynamic.emulator.effects.memory import MEMORIES, elements
-from ptxlint.dynamic.emulator.formats import Array, dtype, raw
+from ptxlint.dynamic.emulator.formats import Array, dtype
 from ptxlint.dynamic.emulator.frame import Frame
 from ptxlint.dynamic.emulator.meeting import warp_meeting
 from ptxlint.dynamic.emulator.operands import address, reader, writer
@@ -27,13 +22,11 @@ from ptxlint.dynamic.emulator.rounding import FORMATS, decoded
 from ptxlint.dynamic.emulator.semantics import UnsupportedError
 from ptxlint.dynamic.emulator.semantics.converting import numbers, stored
 from ptxlint.ir.instruction import Instr
-from ptxlint.ir.operand import Operand
 from ptxlint.ir.types import bits
 
 if TYPE_CHECKING:
     from ptxlint.dynamic.emulator.effects import Waiting
 
-_SHAPE: Final = re.compile(r"m(\d+)n(\d+)k(\d+)")
 _LANE: Final = np.arange(WARP)
 _GROUP: Final = _LANE // 4
 _IN_GROUP: Final = _LANE % 4
@@ -196,6 +189,8 @@ def as_numbers(parts: Array, kind: str) -> Array:
         return parts.view(dtype(kind)).astype(np.int64)
     if kind in FORMATS and kind not in ("f16", "bf16", "f32"):
         return decoded(parts, FORMATS[kind])
+    if kind == "f16":
+        return parts.view(np.float16).astype(np.float64)
     return numbers(parts.view(dtype(kind)), kind).astype(np.float64)
 
 
@@ -206,66 +201,28 @@ def placed(values: Array, fragment: Fragment, rows: int, columns: int) -> Array:
     return out
 
 
-def _mma(frame: Frame, instr: Instr) -> Waiting:
-    shape = instr.shape
-    found = next((m for m in map(_SHAPE.fullmatch, shape.modifiers) if m), None)
-    types = shape.types
-    if found is None or len(types) != 4 or shape.has("sp") or shape.has("block_scale"):
-        raise UnsupportedError(instr, "this form of mma")
-    m, n, k = (int(x) for x in found.groups())
-    kind_d, kind_a, kind_b, kind_c = types
-    if "b1" in types or "u4" in types or "s4" in types:
-        raise UnsupportedError(instr, f"mma of {kind_a}")
-    width = 32 if kind_a == "tf32" else bits(kind_a)
-    layout = fragment_a(m, k, width), fragment_b(k, n, width), fragment_c(m, n)
-    target, *sources = instr.operands
-    reads = [_words_of(frame, instr, operand) for operand in sources[:3]]
-    per_word = {"f16": 2}.get(kind_d, 1)
-    writes = [
-        writer(frame, instr, part, "b64" if kind_d == "f64" else "b32") for part in elements(target)
-    ]
-    saturates = shape.has("satfinite")
-
-    def step(batch: Batch, mask: Mask) -> None:
-        a, b, c = ([warps(batch, read(batch)) for read in group] for group in reads)
-        left = placed(unpacked(a, kind_a), layout[0], m, k)
-        right = placed(unpacked(b, kind_b), layout[1], k, n)
-        add = placed(unpacked(c, kind_c), layout[2], m, n)
-        total = multiply(left, right, add, kind_d, saturates)
-        parts = total[:, :, layout[2].rows, layout[2].columns]
-        for at, write in enumerate(writes):
-            part = np.ascontiguousarray(parts[..., per_word * at : per_word * (at + 1)])
-            word = raw(part).view(np.uint32 if kind_d != "f64" else np.uint64)[..., 0]
-            write(batch, by_lanes(batch, word), mask)
-
-    return warp_meeting(step, None)
-
-
-def _words_of(frame: Frame, instr: Instr, operand: Operand) -> list[Reader]:
-    wide = "b64" if instr.shape.types[1] == "f64" else "b32"
-    return [reader(frame, instr, part, wide) for part in elements(operand)]
-
-
 def multiply(left: Array, right: Array, add: Array, kind: str, saturates: bool) -> Array:
     """The product of matrices and what is added, in the accumulator's type."""
+    return rounded(left.astype(np.float64) @ right.astype(np.float64), add, kind, saturates)
+
+
+def rounded(product: Array, add: Array, kind: str, saturates: bool) -> Array:
+    """The sum of a product in float64 and of what is added, in the accumulator's type."""
     if kind in ("s32", "u32"):
-        whole: Any = left.astype(np.float64) @ right.astype(np.float64)
-        total = whole.astype(np.int64) + add
+        total: Any = product.astype(np.int64) + add
         if saturates:
             total = np.clip(total, -(1 << 31), (1 << 31) - 1)
         return total.astype(np.int32)
-    total = left @ right + add
-    if kind == "f64":
-        return total
-    return stored(total, kind, "rn", False)
+    total = product + add
+    return total if kind == "f64" else stored(total, kind, "rn", False)
 
 
 WAITING: Final[dict[str, Callable[[Frame, Instr], Waiting | None]]] = {
-    "ldmatrix": _ldmatrix, "stmatrix": _stmatrix, "mma": _mma,
+    "ldmatrix": _ldmatrix, "stmatrix": _stmatrix,
 }  # fmt: skip
 
 
 __all__ = [
     "WAITING", "Fragment", "as_numbers", "fragment_a", "fragment_b", "fragment_c", "multiply",
-    "placed", "unpacked",
+    "placed", "rounded", "unpacked",
 ]  # fmt: skip
