@@ -149,6 +149,8 @@ class Memory:
             if refused is not None:
                 faulty = refused if faulty is None else faulty | refused
         allowed = None if faulty is None else ~faulty
+        if batch.observer is not None:
+            batch.observer(self.space, place, size, allowed, writes)
         if batch.watch is not None and self.space in ("shared", "global"):
             batch.watch.access(
                 batch, instr, lanes, self.space, memory, place, size, allowed, writes, reads, values

@@ -8,7 +8,7 @@ Masks, like values, may be shorter where they do not depend on an axis.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from ptxlint.dynamic.emulator.device import Device
     from ptxlint.dynamic.emulator.effects.barriers import Barrier
     from ptxlint.dynamic.emulator.effects.clusters import ClusterBarrier
-    from ptxlint.dynamic.emulator.labels.tracker import Labels
-    from ptxlint.dynamic.emulator.program import Program
+    from ptxlint.dynamic.emulator.frame import Frame
+    from ptxlint.dynamic.emulator.program import Program, Segment
     from ptxlint.dynamic.emulator.sanitizer.races import RaceWatch
+    from ptxlint.ir.instruction import Instr
 
 Mask: TypeAlias = "Flags | None"
 Step: TypeAlias = "Callable[[Batch, Mask], None]"
@@ -46,6 +47,21 @@ SPECIAL: Final = frozenset(
     (*(f"%{name}.{axis}" for name in _BY_AXIS for axis in "xyz"), *(f"%{name}" for name in _SINGLE))
 )
 """The special registers that have a value."""
+
+
+Observer: TypeAlias = "Callable[[str, NDArray[np.int64], int, Flags | None, bool], None]"
+"""Hears of accesses: the space, where in its bytes each begins, how many, which are allowed (None:
+all), and whether they write."""
+
+
+class Following(Protocol):
+    """Keeps labels beside the registers of a batch; see `ptxlint.dynamic.emulator.labels`."""
+
+    def around(self, frame: Frame, instr: Instr, step: Step, mask: Mask) -> None:
+        """Run a step, and follow it."""
+
+    def end(self, segment: Segment, mask: Mask) -> None:
+        """Lanes come to the end of a segment."""
 
 
 class Batch:
@@ -85,7 +101,8 @@ class Batch:
         """True once lanes were waited for that do not come."""
         self.barriers: dict[int, Barrier] = {}
         self.watch: RaceWatch | None = None
-        self.labels: Labels | None = None
+        self.labels: Following | None = None
+        self.observer: Observer | None = None
         self.shared_stride = -(-max(device.shared, 1) // 16) * 16
         self.shared: NDArray[np.uint8] = np.zeros(
             self.shared_stride * len(self.ctas), dtype=np.uint8

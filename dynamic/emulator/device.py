@@ -24,7 +24,8 @@ class Fault(NamedTuple):
     `kind` is one of `outside` (memory of nobody), `freed` (memory of nobody any more),
     `misaligned`, `read_only`, `blank` (read before it was written), `mbarrier` (against its
     rules), `tensor_map` (one that the hardware does not take), `race`, `deadlock`, `divergence`,
-    `trap`, `hang`; `values` are numbers that tell more, by name.
+    `trap`, `hang`, `uninitialised` (what is blank decides or gets out); `values` are numbers that
+    tell more, by name.
     """
 
     kind: str
@@ -35,6 +36,8 @@ class Fault(NamedTuple):
     lanes: int
     """In so many lanes, the first of which is told."""
     values: dict[str, int]
+    origin: Instr | None = None
+    """What brought in what was done wrong with, if that is known."""
 
 
 class Device:
@@ -82,6 +85,7 @@ class Device:
         kind: str,
         message: str,
         lanes: Flags,
+        origin: Instr | None = None,
         **values: int,
     ) -> None:
         """Note a fault of the lanes of a mask; of each kind one an instruction."""
@@ -98,7 +102,7 @@ class Device:
         width, height, _ = self.block
         tid = thread % width, thread // width % height, thread // (width * height)
         self._seen[key] = len(self.faults)
-        self.faults.append(Fault(kind, instr, batch.ctas[cta], tid, message, count, values))
+        self.faults.append(Fault(kind, instr, batch.ctas[cta], tid, message, count, values, origin))
 
 
 __all__ = ["Device", "Fault"]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from ptxlint.diagnostics import Finding
+from ptxlint.diagnostics import Finding, Related
 from ptxlint.dynamic.emulator.device import Fault
-from ptxlint.engine.emulated import EmulatedRule, memory, synchronisation
+from ptxlint.engine.emulated import EmulatedRule, memory, synchronisation, values
 from ptxlint.engine.fingerprint import Fingerprints
 from ptxlint.engine.places import Places
 from ptxlint.engine.under_launch import launch_to_dict
@@ -20,6 +20,7 @@ KINDS: Final[dict[str, EmulatedRule]] = {
     "read_only": memory.READ_ONLY,
     "blank": memory.BLANK,
     "freed": memory.FREED,
+    "uninitialised": values.UNINITIALISED,
     "tensor_map": memory.TENSOR_MAP,
     "race": synchronisation.RACE,
     "deadlock": synchronisation.DEADLOCK,
@@ -59,6 +60,7 @@ def findings(
                 kernel.name,
                 module.arch,
                 places.of(fault.instr),
+                related=_related(fault, places),
                 help=kind.fix,
                 witness={
                     "ctaid": list(fault.ctaid),
@@ -70,6 +72,12 @@ def findings(
             )
         )
     return out
+
+
+def _related(fault: Fault, places: Places) -> tuple[Related, ...]:
+    if fault.origin is None:
+        return ()
+    return (Related("it comes from here", places.of(fault.origin)),)
 
 
 def _by_line(faults: list[Fault], places: Places) -> list[Fault]:

@@ -11,6 +11,7 @@ from ptxlint.dynamic.emulator.arena import Allocation, Arena
 from ptxlint.dynamic.emulator.batch import Batch
 from ptxlint.dynamic.emulator.counters import Counters
 from ptxlint.dynamic.emulator.device import Device, Fault
+from ptxlint.dynamic.emulator.labels.following import Follower, Followers
 from ptxlint.dynamic.emulator.labels.tracker import Labels, Leak
 from ptxlint.dynamic.emulator.layout import Layout
 from ptxlint.dynamic.emulator.program import Program
@@ -132,8 +133,11 @@ class Emulator:
                 if sanitize.races:
                     batch.watch = RaceWatch(batch, start, device.shadow)
                 if padding is not None:
-                    batch.labels = Labels(batch, padding.sites)
-                    leaks.append(batch.labels)
+                    batch.labels = labels = Labels(batch, padding.sites)
+                    leaks.append(labels)
+                followers = _followers(batch, sanitize)
+                if followers:
+                    batch.labels = Followers(batch, followers)
                 if order is None:
                     order = ranks(batch)
                 waiting.append(Schedule(batch, order))
@@ -149,6 +153,16 @@ class Emulator:
         done = len(ctas) - sum(s.unfinished() for s in waiting)
         found = tuple(leak for labels in leaks for leak in labels.leaks.values())
         return Outcome(device.faults, done, is_complete, found)
+
+
+def _followers(batch: Batch, sanitize: Sanitize) -> list[Follower]:
+    """Who follows a batch: imported only where asked for."""
+    found: list[Follower] = []
+    if sanitize.uninitialised:
+        from ptxlint.dynamic.emulator.labels.blank.tracker import Blank
+
+        found.append(Blank(batch))
+    return found
 
 
 def _ctas(grid: Extent) -> list[Extent]:

@@ -47,6 +47,7 @@ class Schedule:
             else:
                 for step, instr in zip(segment.steps, segment.instrs, strict=False):
                     labels.around(segment.frame, instr, step, mask)
+                labels.end(segment, mask)
             segment.end(batch, mask)
         return False
 

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ptxlint.dynamic.emulator.batch import Batch
 from ptxlint.dynamic.emulator.formats import RAW, Array
@@ -70,6 +71,25 @@ def muted(batch: Batch) -> Iterator[None]:
         batch.device.is_muted = False
 
 
+@contextmanager
+def replaying(
+    batch: Batch, words: dict[int, Array | None], shared: NDArray[np.uint8] | None = None
+) -> Iterator[None]:
+    """A while in which registers, and shared memory, hold other words and nothing is noted: for a
+    step that is run once more on labels."""
+    device, watch, bytes_ = batch.device, batch.watch, batch.shared
+    counters, device.counters = device.counters, None
+    batch.watch, device.is_muted = None, True
+    if shared is not None:
+        batch.shared = shared
+    try:
+        with swapped(batch, words):
+            yield
+    finally:
+        batch.shared, batch.watch = bytes_, watch
+        device.counters, device.is_muted = counters, False
+
+
 def zeros(register: Register) -> Array:
     """A register without a label."""
     return np.zeros((1, 1), dtype=RAW[bits(register.type)])
@@ -81,4 +101,4 @@ def everywhere(register: Register) -> Array:
     return np.array([[True]]) if kind.kind == "b" else np.array([[np.iinfo(kind).max]], dtype=kind)
 
 
-__all__ = ["everywhere", "moved_registers", "muted", "registers", "swapped", "zeros"]
+__all__ = ["everywhere", "moved_registers", "muted", "registers", "replaying", "swapped", "zeros"]

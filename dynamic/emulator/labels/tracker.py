@@ -37,6 +37,7 @@ from ptxlint.ir.types import bits
 
 if TYPE_CHECKING:
     from ptxlint.dynamic.emulator.frame import Frame
+    from ptxlint.dynamic.emulator.program import Segment
 
 _PASSED_BY: Final = frozenset(("bar", "barrier", "membar", "fence", "prefetch", "nanosleep"))
 _IN_BULK: Final = {"cp": "bulk", "st": "async", "red": "async"}
@@ -96,6 +97,9 @@ class Labels:
                 self._give(number, label, inner)
         else:
             self._computed(frame, instr, step, mask, inner)
+
+    def end(self, segment: Segment, mask: Mask) -> None:
+        """Padding decides on no branch that is told."""
 
     # Values -----------------------------------------------------------------------------------
     def _label(self, frame: Frame, register: Register) -> Array | None:

@@ -11,6 +11,9 @@ class Sanitize(NamedTuple):
 
     races: bool = False
     """Accesses to one byte that nothing orders."""
+    uninitialised: bool = False
+    """What nothing was written to, in registers and memory: told where it decides on a branch, a
+    guard or an address, and where it is stored to global memory."""
 
 
 MEMORY = Sanitize()

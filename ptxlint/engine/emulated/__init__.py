@@ -10,9 +10,10 @@ from typing import Final
 from ptxlint.engine.emulated.memory import MEMORY
 from ptxlint.engine.emulated.rule import EmulatedRule
 from ptxlint.engine.emulated.synchronisation import SYNCHRONISATION
+from ptxlint.engine.emulated.values import VALUES
 
 EMULATED: Final[tuple[EmulatedRule, ...]] = tuple(
-    sorted((*MEMORY, *SYNCHRONISATION), key=lambda rule: rule.id)
+    sorted((*MEMORY, *SYNCHRONISATION, *VALUES), key=lambda rule: rule.id)
 )
 """By identifier."""
 

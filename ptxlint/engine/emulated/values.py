@@ -1,0 +1,84 @@
+"""Values that a run shows to be none: what they come from, and what they decide on."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ptxlint.engine.emulated.rule import EmulatedRule
+from ptxlint.rulekit import TILE_START, Sample
+
+
+def _launch(elements: int = 256, grid: int = 2, **changes: Any) -> dict[str, Any]:
+    """A launch of tiles of 128 elements on tensors of 256."""
+    arguments = {"in_ptr": "float32[256]", "out_ptr": "float32[256]", "n_elements": elements}
+    return {"grid": grid, "block": 128, "arguments": {**arguments, **changes}}
+
+
+_MASKED: Final = (
+    TILE_START
+    + """
+            FILL
+            @%p1 ld.global.b32 %r6, [%rd4];
+            st.global.b32 [%rd5], %r6;MARK
+            ret;
+"""
+)
+_SHARED: Final = """
+            .shared .align 4 .b8 tile[512];
+            .reg .b32 %r<6>;
+            .reg .b64 %rd<3>;
+            ld.param.u64 %rd1, [out_ptr];
+            mov.u32 %r1, %tid.x;
+            shl.b32 %r2, %r1, 2;
+            mov.u32 %r3, tile;
+            add.u32 %r4, %r3, %r2;STORE
+            bar.sync 0;
+            ld.shared.b32 %r5, [%r4];
+            mad.wide.u32 %rd2, %r1, 4, %rd1;
+            st.global.b32 [%rd2], %r5;MARK
+            ret;
+"""
+UNINITIALISED: Final = EmulatedRule(
+    "EMU912",
+    "emulated-uninitialised-value",
+    "What nothing was written to decides on a branch or an address, or is stored.",
+    "A register that was never written, or only in lanes that a mask let through, shared memory "
+    "before the first store: they hold what was there before. Bits of them are followed through "
+    "what is computed with them, and told where they can bear on a branch, on whether something is "
+    "written, on an address, or on a number that is stored to global memory. Reading them does no "
+    "harm, and is not told. Looked for with `--sanitize uninitialised`.",
+    "Write registers and memory before they are read: give a masked load an `other=`, and a cell "
+    "of shared memory a store and a barrier.",
+    "rerun",
+    bad=(
+        Sample(
+            "lanes beyond the end store what a masked load left them",
+            _MASKED.replace("FILL", "").replace("MARK", " //~ EMU912"),
+            launch=_launch(200),
+        ),
+        Sample(
+            "shared memory that no thread has stored to",
+            _SHARED.replace("STORE", "").replace("MARK", " //~ EMU912"),
+            launch=_launch(grid=1),
+        ),
+    ),
+    good=(
+        Sample(
+            "the masked load is filled",
+            _MASKED.replace("FILL", "mov.b32 %r6, 0;").replace("MARK", ""),
+            launch=_launch(200),
+        ),
+        Sample(
+            "shared memory that is",
+            _SHARED.replace("STORE", "\n            st.shared.b32 [%r4], %r1;").replace("MARK", ""),
+            launch=_launch(grid=1),
+        ),
+    ),
+    watch="uninitialised",
+    refs=("https://valgrind.org/docs/manual/mc-manual.html#mc-manual.uninitvals",),
+)
+VALUES: Final = (UNINITIALISED,)
+"""What runs find of values."""
+
+
+__all__ = ["UNINITIALISED", "VALUES"]
