@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxlint.dynamic.emulator.arena import FREED, ORIGIN, OUTSIDE, READ_ONLY, WRITTEN
-from ptxlint.dynamic.emulator.formats import RAW, Array, Flags, some
+from ptxlint.dynamic.emulator.formats import RAW, Array, Flags, expanded, some
 from ptxlint.dynamic.emulator.spaces import WINDOW_SIZE, WINDOWS
 
 if TYPE_CHECKING:
@@ -32,10 +32,11 @@ class Lanes:
     of a batch, nothing is picked out. What is asked for often is kept; none of it may be changed.
     """
 
-    __slots__ = ("_batch", "_cta", "_shared", "_thread", "flags", "index", "is_all")
+    __slots__ = ("_cta", "_shape", "_shared", "_stride", "_thread", "flags", "index", "is_all")
 
     def __init__(self, batch: Batch, flags: Flags | None) -> None:
-        self._batch = batch
+        # Not the batch itself, which keeps these: it is to be freed when it has run.
+        self._shape, self._stride = batch.shape, batch.shared_stride
         self.flags = flags
         self.is_all = flags is None
         if flags is None:
@@ -50,21 +51,21 @@ class Lanes:
     def cta(self) -> NDArray[np.int64]:
         """The CTA of each."""
         if self._cta is None:
-            self._cta = self.index // self._batch.threads
+            self._cta = self.index // self._shape[1]
         return self._cta
 
     @property
     def thread(self) -> NDArray[np.int64]:
         """The number of each in its CTA."""
         if self._thread is None:
-            self._thread = self.index - self.cta * self._batch.threads
+            self._thread = self.index - self.cta * self._shape[1]
         return self._thread
 
     @property
     def shared(self) -> NDArray[np.int64]:
         """Where the shared memory of each one's CTA begins."""
         if self._shared is None:
-            self._shared = self.cta * self._batch.shared_stride
+            self._shared = self.cta * self._stride
         return self._shared
 
     def repeated(self, count: int | Array) -> Lanes:
@@ -78,7 +79,8 @@ class Lanes:
 
     def _at(self, index: NDArray[np.int64]) -> Lanes:
         out = Lanes.__new__(Lanes)
-        out._batch, out.flags, out.is_all, out.index = self._batch, self.flags, False, index
+        out._shape, out._stride, out.flags = self._shape, self._stride, self.flags
+        out.is_all, out.index = False, index
         out._cta = out._thread = out._shared = None
         return out
 
@@ -88,20 +90,20 @@ class Lanes:
             out = np.empty(len(self.index), values.dtype)
             out[...] = values.reshape(())
             return out
-        full = self._batch.full(values).ravel()
+        full = expanded(values, self._shape).ravel()
         return full if self.is_all else full[self.index]
 
     def spread(self, values: Array) -> Array:
         """What was found for those that take part, over all lanes; zeros in the others."""
         if self.is_all:
-            return values.reshape(self._batch.shape)
-        out = np.zeros(self._batch.shape, dtype=values.dtype)
+            return values.reshape(self._shape)
+        out = np.zeros(self._shape, dtype=values.dtype)
         out.ravel()[self.index] = values
         return out
 
     def flagged(self, which: Flags) -> Flags:
         """Some of those that take part, as a mask over all lanes."""
-        out = np.zeros(self._batch.shape, dtype=bool)
+        out = np.zeros(self._shape, dtype=bool)
         out.ravel()[self.index[which]] = True
         return out
 

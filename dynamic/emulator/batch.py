@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxlint.dynamic.emulator.access import Lanes
-from ptxlint.dynamic.emulator.formats import RAW, Array, Flags, every, some
+from ptxlint.dynamic.emulator.formats import RAW, Array, Flags, every, expanded, some
 from ptxlint.launches import Extent
 
 if TYPE_CHECKING:
@@ -146,12 +146,7 @@ class Batch:
     # Lanes ------------------------------------------------------------------------------------
     def full(self, values: Array) -> Array:
         """Values with both axes in full; not to be written to."""
-        if values.shape == self.shape:
-            return values
-        # `np.broadcast_to` costs more than filling so few bytes.
-        out = np.empty(self.shape, values.dtype)
-        out[...] = values
-        return out
+        return expanded(values, self.shape)
 
     def lanes(self, mask: Mask) -> Flags:
         """A mask as an array over all lanes; not to be written to."""

@@ -44,6 +44,16 @@ def dtype(type_name: str) -> np.dtype[Any]:
     return kind
 
 
+def expanded(values: Array, shape: tuple[int, ...]) -> Array:
+    """Values with all axes in full; not to be written to."""
+    if values.shape == shape:
+        return values
+    # `np.broadcast_to` costs more than filling so few bytes.
+    out = np.empty(shape, values.dtype)
+    out[...] = values
+    return out
+
+
 def some(flags: Flags) -> bool:
     """True if a flag holds: counting is far quicker than numpy's `any`."""
     return bool(np.count_nonzero(flags))
@@ -85,4 +95,15 @@ def fitted(values: Array, type_name: str, width: int) -> Array:
     return raw(values).astype(target)
 
 
-__all__ = ["RAW", "Array", "Flags", "dtype", "every", "fitted", "raw", "seen_as", "some"]
+__all__ = [
+    "RAW",
+    "Array",
+    "Flags",
+    "dtype",
+    "every",
+    "expanded",
+    "fitted",
+    "raw",
+    "seen_as",
+    "some",
+]

@@ -41,19 +41,21 @@ def taken_apart(stamps: Stamps) -> Touch:
     )
 
 
+def _blank(size: int) -> Stamps:
+    # Not `zeros_like`, which writes: no memory is taken for stamps of bytes that nothing touches.
+    return np.zeros(size, dtype=np.int32)
+
+
 class Shadow:
     """Stamps of the bytes of one memory. `owner` tells CTAs apart where several share the memory,
     by the number that each was given (0: nobody)."""
 
     def __init__(self, size: int, is_shared_by_ctas: bool) -> None:
-        self.written: Stamps = np.zeros(size, dtype=np.int32)
-        self.read: tuple[Stamps, Stamps] = (
-            np.zeros_like(self.written),
-            np.zeros_like(self.written),
-        )
+        self.written: Stamps = _blank(size)
+        self.read: tuple[Stamps, Stamps] = (_blank(size), _blank(size))
         """Of two readers, so that one does not hide another; more are not kept."""
-        self.writer: Stamps | None = np.zeros_like(self.written) if is_shared_by_ctas else None
-        self.reader: Stamps | None = np.zeros_like(self.written) if is_shared_by_ctas else None
+        self.writer: Stamps | None = _blank(size) if is_shared_by_ctas else None
+        self.reader: Stamps | None = _blank(size) if is_shared_by_ctas else None
 
 
 __all__ = ["Shadow", "Stamps", "Touch", "stamp", "taken_apart"]
