@@ -1,13 +1,13 @@
-"""Counts a Python line, as a table and as a heat map in text and SVG."""
+"""Counts a Python line, as a heat map in text and SVG and as plain data."""
 
 from __future__ import annotations
 
 import html
-from typing import Final, NamedTuple
+from typing import Final
 
 from ptxlint.dynamic.emulator.counters import Count
+from ptxlint.dynamic.emulator.lines import Line, lines
 from ptxlint.dynamic.emulator.session import Emulation
-from ptxlint.source import SourceFrame
 
 _SHADES: Final = " ░▒▓█"
 _ROW: Final = 18
@@ -15,52 +15,15 @@ _BAR: Final = 160
 _LEFT: Final = 560
 
 
-class Line(NamedTuple):
-    """One line of the source (of the PTX where that has none) and what its instructions did."""
-
-    path: str
-    line: int
-    text: str
-    count: Count
-
-
-def lines(run: Emulation) -> list[Line]:
-    """The counted lines of a run, by file and line."""
+def _rows(run: Emulation) -> list[Line]:
     assert run.counters is not None
-    sums: dict[tuple[str, int], Count] = {}
-    for instr, count in run.counters.by_instr.items():
-        place = run.places.of(instr)
-        source: SourceFrame | None = place.source
-        key = (source.path, source.line) if source is not None else (place.path, place.line)
-        sums.setdefault(key, Count()).add(count)
-    texts = _Texts()
-    return [
-        Line(path, line, texts.line(path, line), count)
-        for (path, line), count in sorted(sums.items())
-    ]
-
-
-class _Texts:
-    """Lines of files, read once."""
-
-    def __init__(self) -> None:
-        self._files: dict[str, list[str]] = {}
-
-    def line(self, path: str, number: int) -> str:
-        """One line; "" if the file cannot be read or is shorter."""
-        if path not in self._files:
-            try:
-                with open(path, encoding="utf-8", errors="replace") as stream:
-                    self._files[path] = stream.read().split("\n")
-            except OSError:
-                self._files[path] = []
-        found = self._files[path]
-        return found[number - 1].rstrip() if 0 < number <= len(found) else ""
+    found: list[Line] = lines(run.counters, run.places)
+    return found
 
 
 def heat_text(run: Emulation) -> str:
     """A table: share of executed instructions as a shade, counts, the line."""
-    rows = lines(run)
+    rows = _rows(run)
     most = max((row.count.warps for row in rows), default=0) or 1
     out = [
         f"{run.kernel} {run.place}".rstrip(),
@@ -93,7 +56,7 @@ def _least_turns(count: Count) -> int:
 
 def heat_svg(run: Emulation) -> str:
     """The same as a picture: a bar a line, as long and as dark as its share."""
-    rows = lines(run)
+    rows = _rows(run)
     most = max((row.count.warps for row in rows), default=0) or 1
     height = _ROW * (len(rows) + 2)
     out = [
@@ -125,8 +88,8 @@ def counts_to_dict(run: Emulation) -> list[dict[str, object]]:
     return [
         {"path": row.path, "line": row.line}
         | {name: getattr(row.count, name) for name in Count.__slots__}
-        for row in lines(run)
+        for row in _rows(run)
     ]
 
 
-__all__ = ["Line", "counts_to_dict", "heat_svg", "heat_text", "lines"]
+__all__ = ["counts_to_dict", "heat_svg", "heat_text"]

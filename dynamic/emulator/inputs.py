@@ -6,8 +6,10 @@ freshly allocated stays so: zeros, or blank, where no file gives it.
 
 from __future__ import annotations
 
+import zipfile
 import zlib
 from collections.abc import Mapping
+from difflib import get_close_matches
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -42,6 +44,25 @@ def recorded(tensor: Tensor, size: int) -> Array | None:
     flat = np.array(tensor.contents).astype(kind).view(np.uint8)
     out[: len(flat)] = flat
     return out
+
+
+def read_arrays(path: str) -> dict[str, NDArray[Any]]:
+    """The arrays of an .npz. Nothing in it is executed. Raises `InputError`."""
+    try:
+        file = np.load(path, allow_pickle=False)
+        if isinstance(file, np.ndarray):
+            raise InputError(f"{path}: this is one array, without a name; save it with np.savez")
+        with file:
+            return {name: file[name] for name in file.files}
+    except InputError:
+        raise
+    except OSError as error:
+        why = error.strerror or error
+    except (ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
+        why = f"no .npz file that can be read: {error}"
+    except MemoryError:
+        why = "an array in it is larger than the memory"
+    raise InputError(f"{path}: {why}")
 
 
 class RandomInputs:
@@ -120,27 +141,75 @@ class GivenInputs:
         self._arrays = dict(arrays)
         self._others = others
         self._where = where
+        self._used: set[str] = set()
+        self._asked: dict[str, None] = {}
+        """Arguments of all launches so far."""
+
+    def unused(self) -> list[str]:
+        """What to say of arrays that no argument is called after."""
+        out = []
+        for name in self._arrays.keys() - self._used:
+            near = get_close_matches(name, self._asked, n=1)
+            hint = f"did you mean `{near[0]}`?" if near else f"they are {', '.join(self._asked)}"
+            out.append(f"{self._where}: no tensor of the launch is called `{name}`; {hint}")
+        return sorted(out) if self._asked else []
 
     def contents(self, name: str, tensor: Tensor, size: int) -> Array | None:
-        """The array's elements, laid out by the tensor's strides. Raises `InputError`."""
+        """The array's elements, laid out by the tensor's strides; what is between them is zeros.
+        Raises `InputError`."""
+        self._asked[name] = None
         given = self._arrays.get(name)
         if given is None:
             return self._others.contents(name, tensor, size)
-        width = DTYPE_BYTES[tensor.dtype]
-        if given.dtype.itemsize != width:
-            if given.dtype.kind != "f" or not tensor.dtype.startswith(("float", "bfloat")):
-                raise InputError(
-                    f"{self._where}: `{name}` is {given.dtype}, the launch has {tensor.dtype}"
-                )
-            given = as_stored(given.astype(np.float64), tensor.dtype)
+        self._used.add(name)
         if given.shape != tensor.shape:
             raise InputError(
                 f"{self._where}: `{name}` has shape {list(given.shape)}, the launch has "
                 f"{list(tensor.shape)}"
             )
+        fitting = fitted(given, tensor.dtype)
+        if fitting is None:
+            raise InputError(
+                f"{self._where}: `{name}` is {given.dtype}, the launch has {tensor.dtype}"
+            )
         out = np.zeros(size, dtype=np.uint8)
-        view(out, tensor, width)[...] = np.ascontiguousarray(given).view(f"V{width}")
+        width = DTYPE_BYTES[tensor.dtype]
+        view(out, tensor, width)[...] = np.ascontiguousarray(fitting).view(f"V{width}")
         return out
+
+
+def fitted(given: NDArray[Any], kind: str) -> Array | None:
+    """An array as elements of a type of torch's names: floating-point numbers are rounded, whole
+    numbers must fit, and of what numpy has no type the bits may be given; None if it does not fit.
+    """
+    width, source = DTYPE_BYTES[kind], given.dtype
+    if source.name == kind:
+        return given
+    if source.kind == "f" and (kind in _FLOATS or kind == "bfloat16" or kind in _NARROW):
+        return as_stored(given.astype(np.float64), kind)
+    if (
+        source.kind in "uV"
+        and source.itemsize == width
+        and (source.kind == "V" or _has_no_numpy_type(kind))
+    ):
+        return given
+    if source.kind in "iub" and (kind == "bool" or "int" in kind):
+        target = np.dtype(np.uint8 if kind == "bool" else kind)
+        moved = given.astype(target)
+        return moved if np.array_equal(moved, given) else None
+    return None
+
+
+def _has_no_numpy_type(kind: str) -> bool:
+    return kind == "complex32" or kind == "bfloat16" or kind.startswith(("float8", "float4"))
+
+
+def typed(array: Array, kind: str) -> Array:
+    """Bits of elements as numpy's type, or as unsigned numbers where it has none."""
+    width = DTYPE_BYTES[kind]
+    if not _has_no_numpy_type(kind):
+        return array.view(np.dtype(kind))
+    return array.view(f"u{width}")
 
 
 def view(storage: NDArray[np.uint8], tensor: Tensor, width: int) -> Array:
@@ -156,6 +225,6 @@ def view(storage: NDArray[np.uint8], tensor: Tensor, width: int) -> Array:
 
 
 __all__ = [
-    "GivenInputs", "InputError", "Inputs", "RandomInputs", "ZeroInputs", "as_stored", "recorded",
-    "view",
+    "GivenInputs", "InputError", "Inputs", "RandomInputs", "ZeroInputs", "as_stored", "fitted",
+    "read_arrays", "recorded", "typed", "view",
 ]  # fmt: skip

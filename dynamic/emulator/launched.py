@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ptxlint.dynamic.emulator.arena import Allocation, Arena
 from ptxlint.dynamic.emulator.counters import Counters
 from ptxlint.dynamic.emulator.formats import Array
 from ptxlint.dynamic.emulator.host_maps import host_maps
-from ptxlint.dynamic.emulator.inputs import InputError, Inputs, view
+from ptxlint.dynamic.emulator.inputs import InputError, Inputs, typed, view
 from ptxlint.dynamic.emulator.run import MOST_TURNS, Emulator, Outcome, Padding
 from ptxlint.dynamic.emulator.sanitizer.choice import MEMORY, Sanitize
 from ptxlint.facts import KernelMetadata
@@ -25,12 +27,14 @@ _ALIGNMENT: Final = 256
 
 
 class Ran(NamedTuple):
-    """What a launch came to. `outputs` are tensors by argument name, as bits of their elements;
-    `sampled` is the number of CTAs in the grid if not all were run, else 0."""
+    """What a launch came to. `outputs` are tensors by argument name, of numpy's types where it has
+    them, else as bits; `sampled` is the number of CTAs in the grid if not all were run, else 0;
+    `storages` are the bytes behind the tensors, by number."""
 
     outcome: Outcome
     outputs: dict[str, Array]
     sampled: int
+    storages: dict[int, NDArray[np.uint8]] = {}  # noqa: RUF012
 
 
 def run_launch(
@@ -44,13 +48,41 @@ def run_launch(
     sanitize: Sanitize = MEMORY,
     metadata: KernelMetadata | None = None,
     padding: Padding | None = None,
+    read_only: Collection[int] = (),
+    keeps_interrupted: bool = False,
 ) -> Ran:
-    """Run a launch on contents. Raises `InputError` where memory or contents do not fit."""
+    """Run a launch on contents; storages of the numbers in `read_only` must not be written.
+
+    With `keeps_interrupted`, Ctrl-C ends the run and what it came to so far is returned. Raises
+    `InputError` where memory or contents do not fit.
+    """
+    try:
+        return _ran(
+            emulator, bound, inputs, counters, most_ctas, most_turns, sanitize, metadata, padding,
+            read_only, keeps_interrupted,
+        )  # fmt: skip
+    except MemoryError:
+        raise InputError("the launch needs more memory than there is: take a smaller one") from None
+
+
+def _ran(
+    emulator: Emulator,
+    bound: Bound,
+    inputs: Inputs,
+    counters: Counters | None,
+    most_ctas: int,
+    most_turns: int,
+    sanitize: Sanitize,
+    metadata: KernelMetadata | None,
+    padding: Padding | None,
+    read_only: Collection[int],
+    keeps_interrupted: bool,
+) -> Ran:
     if max(bound.launch.cluster) > 1:
         x, y, z = bound.launch.cluster
         raise InputError(f"a cluster has ({x}, {y}, {z}) CTAs; only clusters of one are emulated")
     arena = emulator.arena()
-    storages = _allocate(arena, bound, inputs)
+    storages = _allocate(arena, bound, inputs, read_only)
     shared = max(0, bound.shared)
     ctas, sampled = _sample(bound.grid, most_ctas)
     values = _parameters(emulator, bound, storages)
@@ -67,6 +99,7 @@ def run_launch(
         most_turns=most_turns,
         sanitize=sanitize,
         padding=padding,
+        keeps_interrupted=keeps_interrupted,
     )
     outputs = {}
     for region in (*bound.regions.values(), *bound.descriptors.values()):
@@ -74,11 +107,15 @@ def run_launch(
         if start is not None and region.tensor.dtype in DTYPE_BYTES:
             width = DTYPE_BYTES[region.tensor.dtype]
             bytes_ = arena.contents(start)
-            outputs[region.name] = np.array(view(bytes_, region.tensor, width))
-    return Ran(outcome, outputs, sampled)
+            held = np.array(view(bytes_, region.tensor, width))
+            outputs[region.name] = typed(held, region.tensor.dtype)
+    behind = {number: arena.contents(allocation) for number, allocation in storages.items()}
+    return Ran(outcome, outputs, sampled, behind)
 
 
-def _allocate(arena: Arena, bound: Bound, inputs: Inputs) -> dict[int, Allocation]:
+def _allocate(
+    arena: Arena, bound: Bound, inputs: Inputs, read_only: Collection[int]
+) -> dict[int, Allocation]:
     """Memory for each storage, aligned as the launch promises and no better."""
     found: dict[int, Allocation] = {}
     regions: dict[int, list[Region]] = {}
@@ -97,7 +134,9 @@ def _allocate(arena: Arena, bound: Bound, inputs: Inputs) -> dict[int, Allocatio
         size = first.tensor.storage_bytes
         contents = inputs.contents(first.name, first.tensor, size)
         shift = (first.address + first.low) % _ALIGNMENT
-        found[storage] = arena.allocate(first.name, size, contents, shift=shift)
+        found[storage] = arena.allocate(
+            first.name, size, contents, shift=shift, is_read_only=storage in read_only
+        )
         if any(region.tensor.freed for region in group):
             arena.free(found[storage])
     return found

@@ -42,6 +42,8 @@ class Outcome(NamedTuple):
     ctas: int
     is_complete: bool
     leaks: tuple[Leak, ...] = ()
+    is_interrupted: bool = False
+    """Ctrl-C ended it."""
 
 
 class Padding(NamedTuple):
@@ -101,9 +103,11 @@ class Emulator:
         most_turns: int = MOST_TURNS,
         sanitize: Sanitize = MEMORY,
         padding: Padding | None = None,
+        keeps_interrupted: bool = False,
     ) -> Outcome:
         """Run a launch. `values` are the bytes of parameters by name; those missing are zeros.
-        `ctas` are those of the grid that are run, all without it."""
+        `ctas` are those of the grid that are run, all without it. With `keeps_interrupted`, Ctrl-C
+        ends the run, and what it came to so far is returned."""
         is_watched = padding is not None or sanitize._replace(races=False) != MEMORY
         program = self.watched if is_watched else self.program
         leaks: list[Labels] = []
@@ -124,35 +128,41 @@ class Emulator:
         threads = block[0] * block[1] * block[2]
         at_once = max(1, lanes // threads)
         ctas = _ctas(grid) if ctas is None else ctas
-        is_complete = True
+        started, is_interrupted = 0, False
         waiting: list[Schedule] = []
         order: list[int] | None = None
-        with np.errstate(all="ignore"):
-            for start in range(0, len(ctas), at_once):
-                batch = Batch(device, program, ctas[start : start + at_once])
-                if sanitize.races:
-                    batch.watch = RaceWatch(batch, start, device.shadow)
-                if padding is not None:
-                    batch.labels = labels = Labels(batch, padding.sites)
-                    leaks.append(labels)
-                followers = _followers(batch, sanitize)
-                if followers:
-                    batch.labels = Followers(batch, followers)
-                if order is None:
-                    order = ranks(batch)
-                waiting.append(Schedule(batch, order))
-                waiting = [s for s in waiting if not s.run(_SLICE)]
-            turns = _SLICE
-            while waiting and turns < most_turns:
-                waiting = [s for s in waiting if not s.run(_SLICE)]
-                turns += _SLICE
-        if waiting:
-            is_complete = False
+        try:
+            with np.errstate(all="ignore"):
+                for start in range(0, len(ctas), at_once):
+                    batch = Batch(device, program, ctas[start : start + at_once])
+                    if sanitize.races:
+                        batch.watch = RaceWatch(batch, start, device.shadow)
+                    if padding is not None:
+                        batch.labels = labels = Labels(batch, padding.sites)
+                        leaks.append(labels)
+                    followers = _followers(batch, sanitize)
+                    if followers:
+                        batch.labels = Followers(batch, followers)
+                    if order is None:
+                        order = ranks(batch)
+                    waiting.append(Schedule(batch, order))
+                    started += len(batch.ctas)
+                    waiting = [s for s in waiting if not s.run(_SLICE)]
+                turns = _SLICE
+                while waiting and turns < most_turns:
+                    waiting = [s for s in waiting if not s.run(_SLICE)]
+                    turns += _SLICE
+        except KeyboardInterrupt:
+            if not keeps_interrupted:
+                raise
+            is_interrupted = True
+        if not is_interrupted:
             for schedule in waiting:
                 schedule.give_up()
-        done = len(ctas) - sum(s.unfinished() for s in waiting)
+        done = started - sum(s.unfinished() for s in waiting)
         found = tuple(leak for labels in leaks for leak in labels.leaks.values())
-        return Outcome(device.faults, done, is_complete, found)
+        is_complete = not waiting and not is_interrupted
+        return Outcome(device.faults, done, is_complete, found, is_interrupted)
 
 
 def _followers(batch: Batch, sanitize: Sanitize) -> list[Follower]:

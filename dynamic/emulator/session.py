@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
 
 from ptxlint.diagnostics import Finding
 from ptxlint.dynamic.emulator.counters import Counters
 from ptxlint.dynamic.emulator.findings import findings
 from ptxlint.dynamic.emulator.formats import Array
-from ptxlint.dynamic.emulator.inputs import (
-    GivenInputs,
-    InputError,
-    Inputs,
-    RandomInputs,
-    ZeroInputs,
-)
+from ptxlint.dynamic.emulator.inputs import GivenInputs, InputError, Inputs, RandomInputs
 from ptxlint.dynamic.emulator.launched import run_launch
+from ptxlint.dynamic.emulator.loading import (
+    EmulationError,
+    load,
+    metadata_beside,
+    no_kernel,
+    refusal,
+    translated,
+)
 from ptxlint.dynamic.emulator.run import MOST_TURNS, Emulator
 from ptxlint.dynamic.emulator.sanitizer.choice import MEMORY, Sanitize
 from ptxlint.dynamic.emulator.semantics import UnsupportedError
@@ -33,22 +31,16 @@ from ptxlint.engine.result import summarise
 from ptxlint.engine.source_words import KernelWords, PythonReader
 from ptxlint.facts import KernelMetadata
 from ptxlint.frontends.discovery import Input, InputFault, discover, read
-from ptxlint.frontends.ptx import parse
-from ptxlint.frontends.triton_cache import MetadataError, load_metadata
 from ptxlint.ir.function import Function
 from ptxlint.ir.module import Module
-from ptxlint.ir.verifier import verify
 from ptxlint.launch.binding import BindingError, bind
 from ptxlint.launches import Launch
 
 
-class EmulationError(ValueError):
-    """A run that could not be done: the text says what is wrong, where, and what to do."""
-
-
 class Emulation(NamedTuple):
-    """One launch that was run. `outputs` are the tensors' bits by argument name; `seconds` wall
-    time; `sampled` the CTAs of the grid if only some were run, else 0."""
+    """One launch that was run. `outputs` are the tensors by argument name, of numpy's types where
+    it has them, else as bits; `seconds` wall time; `sampled` the CTAs of the grid if only some were
+    run, else 0."""
 
     kernel: str
     path: str
@@ -69,25 +61,21 @@ class Emulated(NamedTuple):
     report: Report
     runs: list[Emulation]
     left_out: list[str]
+    is_interrupted: bool = False
+    """Ctrl-C ended the last run; the ones before it and what it had written are there."""
 
 
-def read_inputs(word: str, seed: int) -> Inputs:
-    """`random`, `zeros`, or the path of an .npz whose arrays are named as arguments are.
+class How(NamedTuple):
+    """What is run, and how. `number` is that of one launch of each kernel, None for all."""
 
-    Raises `EmulationError`.
-    """
-    if word == "random":
-        return RandomInputs(seed)
-    if word == "zeros":
-        return ZeroInputs()
-    try:
-        with np.load(word, allow_pickle=False) as file:
-            arrays: Mapping[str, NDArray[Any]] = {name: file[name] for name in file.files}
-    except (OSError, ValueError) as error:
-        raise EmulationError(
-            f"--inputs {word}: not an .npz file that can be read: {error}"
-        ) from None
-    return GivenInputs(arrays, RandomInputs(seed), word)
+    kernel: str = ""
+    number: int | None = None
+    launches: tuple[Launch, ...] = ()
+    inputs: Inputs = RandomInputs()
+    counts: bool = False
+    most_turns: int = MOST_TURNS
+    sanitize: Sanitize = MEMORY
+    progress: Callable[[str], None] | None = None
 
 
 def emulate(
@@ -104,19 +92,17 @@ def emulate(
 ) -> Emulated:
     """Run the launches of bundles, or `launches` on files.
 
-    `kernel` picks kernels by name, `number` one launch of each kernel. Raises `EmulationError` if
-    nothing can be run.
+    `kernel` picks kernels by name, `number` one launch of each kernel. What cannot be run is told
+    in `left_out`, and the rest is run; raises `EmulationError` if nothing can be.
     """
     session = _Session(
-        kernel, number, launches, inputs or RandomInputs(), counts, most_turns, sanitize
-    )
+        How(
+            kernel, number, launches, inputs or RandomInputs(), counts, most_turns, sanitize,
+            progress,
+        )
+    )  # fmt: skip
     start = time.perf_counter()
-    for item in discover(paths):
-        if isinstance(item, InputFault):
-            if not item.is_note:
-                raise EmulationError(f"{item.path}: {item.message}")
-            continue
-        session.file(item, progress)
+    session.all(discover(paths))
     if not session.runs:
         reasons = "\n".join(session.left_out) or "there is no launch: give one with --launch FILE"
         raise EmulationError(reasons)
@@ -127,57 +113,84 @@ def emulate(
         time.perf_counter() - start,
         launches=len(session.runs),
         launched=len({(run.path, run.kernel) for run in session.runs}),
+        left_out=len(session.left_out),
     )
     report = Report(session.findings, (), session.kernels, summary)
-    return Emulated(report, session.runs, session.left_out)
+    return Emulated(report, session.runs, session.left_out, session.is_interrupted)
 
 
 class _Session:
     """What is run so far."""
 
-    def __init__(
-        self,
-        kernel: str,
-        number: int | None,
-        launches: tuple[Launch, ...],
-        inputs: Inputs,
-        counts: bool,
-        most_turns: int,
-        sanitize: Sanitize,
-    ) -> None:
-        self._kernel = kernel
-        self._number = number
-        self._launches = launches
-        self._inputs = inputs
-        self._counts = counts
-        self._most_turns = most_turns
-        self._sanitize = sanitize
+    def __init__(self, how: How) -> None:
+        self._how = how
         self._sources = PythonSources(("",))
         self._reader = PythonReader(self._sources)
         self._numbers = Fingerprints()
+        self._names: dict[str, None] = {}
+        """Kernels that were met."""
+        self._functions: set[str] = set()
         self.files = 0
         self.findings: list[Finding] = []
         self.kernels: list[Any] = []
         self.runs: list[Emulation] = []
         self.left_out: list[str] = []
+        self.is_interrupted = False
 
-    def file(self, item: Input, progress: Callable[[str], None] | None) -> None:
+    def all(self, items: Sequence[Input | InputFault]) -> None:
+        """Run what was found, up to an interrupt."""
+        try:
+            for item in items:
+                if isinstance(item, InputFault):
+                    if not item.is_note:
+                        hint = f"; {item.hint}" if item.hint else ""
+                        self.left_out.append(f"{item.path}: {item.message}{hint}")
+                    continue
+                self._file(item)
+                if self.is_interrupted:
+                    return
+        except KeyboardInterrupt:
+            if not self.runs:
+                raise
+            self.is_interrupted = True
+            return
+        self._strays(len(items))
+
+    def _strays(self, files: int) -> None:
+        """Say what was named and is nowhere."""
+        how, names = self._how, list(self._names)
+        if how.kernel and how.kernel not in names and names:
+            where = f"{files} files" if files > 1 else "the file"
+            self.left_out.append(no_kernel(how.kernel, names, self._functions, where))
+        for launch in how.launches:
+            if launch.kernel and launch.kernel not in names and names:
+                why = no_kernel(launch.kernel, names, self._functions, launch.place)
+                self.left_out.append(f"{why}: the launch is for another one")
+        if isinstance(how.inputs, GivenInputs):
+            self.left_out += how.inputs.unused()
+
+    def _file(self, item: Input) -> None:
         """Run the launches of one file's kernels."""
         text = read(item)
         if isinstance(text, InputFault):
-            raise EmulationError(f"{text.path}: {text.message}")
-        module = parse(text, item.path)
-        wanted = [k for k in module.kernels() if not self._kernel or k.name == self._kernel]
-        if not wanted:
+            self.left_out.append(f"{text.path}: {text.message}")
             return
-        problems = [p for p in (*module.problems, *verify(module)) if not p.note]
-        if problems:
-            line, column = module.source.position(problems[0].offset)
-            self.left_out.append(f"{item.path}:{line}:{column}: {problems[0].message}")
+        try:
+            module = load(text, item.path)
+        except EmulationError as error:
+            self.left_out.append(str(error))
+            return
+        every = module.kernels()
+        self._names |= dict.fromkeys(kernel.name for kernel in every)
+        self._functions |= {f.name for f in module.functions} - self._names.keys()
+        wanted = [k for k in every if self._how.kernel in ("", k.name)]
+        if not every:
+            self.left_out.append(f"{item.path}: there is no kernel (.entry) in it")
+        if not wanted:
             return
         self.files += 1
         places = Places(module, self._sources)
-        metadata = item.metadata or _beside(item.path)
+        metadata = item.metadata or metadata_beside(item.path)
         for function in wanted:
             line = module.source.position(function.offset).line
             chosen = self._chosen(module, function, item)
@@ -186,34 +199,39 @@ class _Session:
             summary = summarise(function, module.arch, item.path, line, metadata)
             self.kernels.append(summary._replace(launches=len(chosen)))
             try:
-                emulator = Emulator(module, function)
-            except UnsupportedError as error:
-                place = places.of(error.instr)
-                reason = f": {error.reason}" if error.reason else ""
-                self.left_out.append(
-                    f"{place.path}:{place.line}:{place.column}: `{error.instr.shape.mnemonic}` is "
-                    f"not run by the emulator{reason}"
-                )
+                emulator = translated(module, function, places)
+            except EmulationError as error:
+                self.left_out.append(str(error))
                 continue
             for launch in chosen:
-                if progress is not None:
-                    progress(f"{function.name} {launch.place}")
+                if self._how.progress is not None:
+                    self._how.progress(f"{function.name} {launch.place}")
                 self._run(module, emulator, launch, metadata, places)
+                if self.is_interrupted:
+                    return
 
     def _chosen(self, module: Module, function: Function, item: Input) -> list[Launch]:
-        alone = len(module.kernels()) == 1
-        given = [*item.launches, *self._launches]
+        """The launches of a kernel that are to be run."""
+        how = self._how
+        kernels = module.kernels()
+        alone = len(kernels) == 1 or how.kernel == function.name
+        given = [*item.launches, *how.launches]
         mine = [g for g in given if g.kernel == function.name or (alone and not g.kernel)]
-        if self._number is None:
+        if not mine and any(not g.kernel for g in given):
+            self.left_out.append(
+                f"{item.path}: the launch names no `kernel`, and the file has {len(kernels)}: "
+                f"write one into it, or pick one with --kernel {function.name}"
+            )
+        if how.number is None:
             return mine
-        if not 0 <= self._number < len(mine):
+        if not 0 <= how.number < len(mine):
             if mine:
                 self.left_out.append(
                     f"{item.path}: {function.name} has launches 0 to {len(mine) - 1}, not "
-                    f"{self._number}"
+                    f"{how.number}"
                 )
             return []
-        return [mine[self._number]]
+        return [mine[how.number]]
 
     def _run(
         self,
@@ -223,28 +241,29 @@ class _Session:
         metadata: KernelMetadata | None,
         places: Places,
     ) -> None:
-        function = emulator.kernel
+        function, how = emulator.kernel, self._how
         names = KernelWords(module, function, self._reader).parameters(function)
-        counters = Counters() if self._counts else None
+        counters = Counters() if how.counts else None
         start = time.perf_counter()
         try:
             bound = bind(function, launch, names, metadata)
             ran = run_launch(
                 emulator,
                 bound,
-                self._inputs,
+                how.inputs,
                 counters=counters,
-                most_turns=self._most_turns,
-                sanitize=self._sanitize,
+                most_turns=how.most_turns,
+                sanitize=how.sanitize,
                 metadata=metadata,
+                keeps_interrupted=True,
             )
         except (BindingError, InputError) as error:
             self.left_out.append(f"{module.source.path}: {function.name}: {error}")
             return
         except UnsupportedError as error:
-            place = places.of(error.instr)
-            self.left_out.append(f"{place.path}:{place.line}:{place.column}: {error}")
+            self.left_out.append(refusal(error, places))
             return
+        self.is_interrupted = ran.outcome.is_interrupted
         self.findings += findings(
             ran.outcome.faults, module, function, bound, places, self._numbers
         )
@@ -265,12 +284,4 @@ class _Session:
         )
 
 
-def _beside(path: str) -> KernelMetadata | None:
-    """The metadata beside a file, if there is any that can be used."""
-    try:
-        return load_metadata(path) if os.path.exists(path) else None
-    except MetadataError:
-        return None
-
-
-__all__ = ["Emulated", "Emulation", "EmulationError", "emulate", "read_inputs"]
+__all__ = ["Emulated", "Emulation", "EmulationError", "How", "emulate"]

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ptxlint.cli import EXIT_INTERRUPT
 from ptxlint.cli.commands import CONTEXT
 from ptxlint.cli.output import write
 from ptxlint.config import FORMATS
 from ptxlint.wording import counted
 
 if TYPE_CHECKING:
+    from ptxlint.dynamic.emulator.inputs import Inputs
     from ptxlint.dynamic.emulator.sanitizer.choice import Sanitize
     from ptxlint.dynamic.emulator.session import Emulated, Emulation
     from ptxlint.launches import Launch
@@ -87,9 +89,8 @@ def command(
     Exit status: 0 nothing was found, 1 something was, 2 something could not be run.
     """
     for path in (heat_svg, save):
-        if path and os.path.exists(path) and not force:
-            raise click.ClickException(f"{path} is there already; --force overwrites it")
-    from ptxlint.dynamic.emulator.session import EmulationError, emulate, read_inputs
+        _check_target(path, force)
+    from ptxlint.dynamic.emulator.session import EmulationError, emulate
     from ptxlint.reporters import render
 
     number, launches = _launches(launch)
@@ -100,7 +101,7 @@ def command(
             kernel=kernel,
             number=number,
             launches=launches,
-            inputs=read_inputs(inputs, seed),
+            inputs=_inputs(inputs, seed),
             counts=counters or heat_svg is not None,
             most_turns=most_turns,
             sanitize=watched,
@@ -117,8 +118,31 @@ def command(
     for reason in found.left_out:
         print(f"not run: {reason}", file=sys.stderr)
     _write_files(found, heat_svg, save)
+    if found.is_interrupted:
+        print("interrupted; this is what it came to until then", file=sys.stderr)
+        return EXIT_INTERRUPT
     incomplete = found.left_out or not all(run.is_complete for run in found.runs)
     return 2 if incomplete else found.report.exit_code
+
+
+def _inputs(word: str, seed: int) -> Inputs:
+    """What tensors hold. What cannot be read ends the command."""
+    from ptxlint.dynamic.emulator.inputs import (
+        GivenInputs,
+        InputError,
+        RandomInputs,
+        ZeroInputs,
+        read_arrays,
+    )
+
+    if word == "random":
+        return RandomInputs(seed)
+    if word == "zeros":
+        return ZeroInputs()
+    try:
+        return GivenInputs(read_arrays(word), RandomInputs(seed), word)
+    except InputError as error:
+        raise click.ClickException(f"--inputs {error}") from None
 
 
 def _sanitize(words: str) -> Sanitize:
@@ -183,6 +207,21 @@ def _json(found: Emulated) -> str:
     return json.dumps(data, indent=1) + "\n"
 
 
+def _check_target(path: str | None, force: bool) -> None:
+    """A file that is to be written: nothing is overwritten, and what cannot be is told at once."""
+    if not path:
+        return
+    if os.path.isdir(path):
+        raise click.ClickException(f"cannot write {path}: it is a directory")
+    if os.path.exists(path) and not force:
+        raise click.ClickException(f"{path} is there already; --force overwrites it")
+    folder = os.path.dirname(os.path.abspath(path))
+    if not os.path.isdir(folder):
+        raise click.ClickException(f"cannot write {path}: there is no directory {folder}")
+    if not os.access(path if os.path.exists(path) else folder, os.W_OK):
+        raise click.ClickException(f"cannot write {path}: no permission")
+
+
 def _write_files(found: Emulated, heat: str | None, save: str | None) -> None:
     last: Emulation = found.runs[-1]
     if heat:
@@ -192,16 +231,10 @@ def _write_files(found: Emulated, heat: str | None, save: str | None) -> None:
     if save:
         import numpy as np
 
+        arrays: dict[str, Any] = dict(last.outputs)
         try:
-            arrays: dict[str, Any] = {name: _plain(a) for name, a in last.outputs.items()}
-            np.savez(save, **arrays)
+            # A path would get another ending, and might be another file's.
+            with open(save, "wb") as stream:
+                np.savez(stream, **arrays)
         except OSError as error:
-            raise click.ClickException(f"cannot write {save}: {error}") from None
-
-
-def _plain(array: object) -> object:
-    import numpy as np
-
-    assert isinstance(array, np.ndarray)
-    width = array.dtype.itemsize
-    return array.view(f"u{width}") if width in (1, 2, 4, 8) else array
+            raise click.ClickException(f"cannot write {save}: {error.strerror or error}") from None

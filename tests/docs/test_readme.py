@@ -18,9 +18,9 @@ ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def block(language: str, mark: str) -> str:
+def block(language: str, mark: str, page: str = README) -> str:
     """The one block of code of a language that contains a mark."""
-    found = re.findall(rf"^```{language}\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+    found = re.findall(rf"^```{language}\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     (code,) = [code for code in found if mark in code]
     return str(code)
 
@@ -46,6 +46,21 @@ def test_the_python_example_runs() -> None:
         check=True,
     )
     assert done.stdout.startswith("fixtures/kernels/rmsnorm.py:18: ")
+
+
+def test_the_example_of_the_emulator_runs() -> None:
+    page = (ROOT / "docs" / "emulator.md").read_text(encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-c", block("python", "import emulate", page)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    first, *rows = done.stdout.splitlines()
+    assert first == "[1. 1. 1. 1. 1. 1. 1. 1.] True"
+    assert any(row.startswith("20 ") and f" {8 * 781 * 4} " in row for row in rows)
+    assert not any("EMU" in row for row in rows)
 
 
 def test_the_settings_are_valid(tmp_path: Path) -> None:

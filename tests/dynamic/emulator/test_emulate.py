@@ -117,7 +117,10 @@ def test_counts_are_those_of_the_kernel(tmp_path: Path, capsys: pytest.CaptureFi
         ([str(SOFTMAX), "--launch", "nowhere.json"], "nowhere.json"),
         (["nowhere.ptx", "--launch", "LAUNCH"], "nowhere.ptx"),
         ([str(SOFTMAX), "--launch", "LAUNCH", "--inputs", "none.npz"], "none.npz"),
-        ([str(SOFTMAX), "--launch", "LAUNCH", "--kernel", "other"], "no launch"),
+        (
+            [str(SOFTMAX), "--launch", "LAUNCH", "--kernel", "softmax"],
+            "did you mean softmax_kernel?",
+        ),
     ],
 )
 def test_what_cannot_be_done_is_said(
