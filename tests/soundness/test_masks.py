@@ -2,21 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
-
-from ptxlint.dynamic.emulator.inputs import RandomInputs
-from ptxlint.dynamic.emulator.run import Emulator
-from ptxlint.dynamic.judge.masks import leaks, said
-from ptxlint.frontends.ptx import parse
-
-FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
-sys.path.insert(0, str(FIXTURES))
-
-from references import launches as LAUNCHES  # noqa: E402, N812
+from leaking import LAUNCHES, followed
 
 SAMPLE = ("softmax", "argmax", "layer_norm_fwd", "attention", "matmul_dot_fp16", "rmsnorm_bf16")
 
@@ -25,14 +14,7 @@ def leaking(name: str, arch: str, status: str, first: int | None, text: str = ""
     """Whether padding of the loads with a verdict leaves each launch that the reference lists;
     empty without such loads."""
     build = LAUNCHES.emulated.build(name, arch)
-    module = parse(text or build.path.read_text(), str(build.path))
-    emulator = Emulator(module, module.kernels()[0])
-    beside = LAUNCHES.metadata(build)
-    sites = getattr(said(emulator, beside), status)
-    if not sites:
-        return []
-    chosen = list(LAUNCHES.launches(build, 0))[:first]
-    return [bool(leaks(emulator, one, beside, RandomInputs(1), sites)) for one in chosen]
+    return [one.leaks for one in followed(build, status, first, text)]
 
 
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90"])

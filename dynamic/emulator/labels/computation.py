@@ -189,6 +189,29 @@ def united(operands: list[Operand], word: Array) -> Array | None:
     return flags
 
 
+def packed(instr: Instr, operands: list[Operand], result: Array) -> Array:
+    """The label behind a conversion of two numbers that share a register: each of its own part.
+
+    Of two operands the first goes into the upper part.
+    """
+    whole = 8 * result.dtype.itemsize
+    half = RAW[whole // 2]
+    parts = []
+    for operand in operands[:2]:
+        label = operand.label
+        if label is None:
+            label = np.zeros((1, 1), dtype=RAW[8 * operand.values.dtype.itemsize])
+        if len(operands) == 1:
+            low = label & label.dtype.type((1 << 4 * label.dtype.itemsize) - 1)
+            parts = [low, label ^ low]
+        else:
+            parts.insert(0, label)
+    ones = half.type(np.iinfo(half).max)
+    low, high = (np.where(part != 0, ones, half.type(0)).astype(result.dtype) for part in parts)
+    out: Array = low | high << result.dtype.type(whole // 2)
+    return out
+
+
 def narrowed_or_widened(instr: Instr, label: Array, width: int) -> Array:
     """The label behind a conversion between integers: the bytes kept, or all that a byte fills."""
     kind = RAW[width]
@@ -197,4 +220,4 @@ def narrowed_or_widened(instr: Instr, label: Array, width: int) -> Array:
     return np.where(label != 0, kind.type(np.iinfo(kind).max), kind.type(0))
 
 
-__all__ = ["Operand", "bitwise", "narrowed_or_widened", "outcome", "permuted", "united"]
+__all__ = ["Operand", "bitwise", "narrowed_or_widened", "outcome", "packed", "permuted", "united"]

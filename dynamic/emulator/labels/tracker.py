@@ -16,6 +16,7 @@ from ptxlint.dynamic.emulator.labels.computation import (
     bitwise,
     narrowed_or_widened,
     outcome,
+    packed,
     permuted,
     united,
 )
@@ -178,6 +179,8 @@ class Labels:
         self, instr: Instr, found: Lanewise, operands: list[Read], register: Register, word: Array
     ) -> Array | None:
         opcode, first = instr.opcode, operands[0].label
+        if opcode == "cvt" and instr.shape.types[0].endswith("x2") and word.dtype.itemsize > 1:
+            return packed(instr, operands, word)
         if opcode == "selp":
             return _selected(operands, register)
         if opcode == "prmt":
@@ -339,7 +342,8 @@ class Labels:
     def _leave(self, frame: Frame, instr: Instr, inner: Mask) -> None:
         """Labelled values that are stored to global memory."""
         found = [self._label(frame, r) for o in instr.operands[1:] for r in registers(o)]
-        labels = [label != 0 for label in found if label is not None]
+        stored = (1 << bits(instr.shape.type)) - 1
+        labels = [_part(label, stored) != 0 for label in found if label is not None]
         if labels and holds(inner):
             flags: Flags = self._batch.lanes(inner) & np.logical_or.reduce(
                 np.broadcast_arrays(*labels)
@@ -355,6 +359,14 @@ class Labels:
             return
         cta, thread = (int(x) for x in np.argwhere(flags)[0])
         self.leaks[instr.index] = Leak(instr, count, self._batch.ctas[cta], thread)
+
+
+def _part(label: Array, stored: int) -> Array:
+    """What a label has in the lower bits that are stored of a wider register."""
+    if label.dtype.kind == "b" or stored >= np.iinfo(label.dtype).max:
+        return label
+    part: Array = label & label.dtype.type(stored)
+    return part
 
 
 def _selected(operands: list[Read], register: Register) -> Array:

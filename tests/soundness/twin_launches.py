@@ -1,0 +1,43 @@
+"""Twins compiled, with launches and references."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
+sys.path.insert(0, str(FIXTURES))
+
+import twin_builds as BUILDS  # noqa: E402, N812
+from references import by_twin, emulated  # noqa: E402
+
+TWINS = [twin for twin in BUILDS.twins() if twin.kernel in by_twin]
+
+
+def twin_of(kernel: str) -> Any:
+    """A twin by the name of its kernel."""
+    return next(twin for twin in TWINS if twin.kernel == kernel)
+
+
+def built(twin: Any, settled: Mapping[str, Any], capability: int, folder: Path) -> Any:
+    """A build of a twin, compiled into a folder. Needs Triton."""
+    words = "-".join(f"{key}{value}" for key, value in sorted(settled.items()))
+    path = folder / f"{twin.kernel}-{words}-sm_{capability}.ptx"
+    if not path.exists():
+        path.write_text(BUILDS.compiled(twin, settled, capability))
+    arch = f"sm_{capability}"
+    return emulated.of_twin(
+        twin.kernel, _arguments(twin.path, twin.kernel), twin.types, settled, arch, path
+    )
+
+
+@cache
+def _arguments(path: Path, kernel: str) -> tuple[str, ...]:
+    """The arguments of a kernel that are no constants of its source."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    found = next(n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == kernel)
+    return tuple(a.arg for a in found.args.args if a.annotation is None)
