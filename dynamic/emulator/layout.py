@@ -13,8 +13,8 @@ from ptxlint.ir.operand import Immediate, Operand, Symbol, Vector
 from ptxlint.ir.pattern import fold
 from ptxlint.ir.types import bits
 
-_DYNAMIC_ALIGNMENT: Final = 1024
-"""What swizzled tiles of `wgmma` and tensor copies ask of the start of shared memory."""
+_LEAST_ALIGNMENT: Final = 16
+"""Of shared memory, in bytes."""
 
 
 class Layout:
@@ -31,7 +31,8 @@ class Layout:
         self.parameter_bytes = 0
         self.shared = 0
         self.local = 0
-        self._extern: list[str] = []
+        self._extern: dict[str, int] = {}
+        """Names of dynamic shared memory, each with the alignment that it asks for."""
         self._placed: dict[str, tuple[str, int]] = {}
         self.globals: dict[str, tuple[Variable, NDArray[np.uint8] | None]] = {}
         self._within: dict[tuple[str, str], int] = {}
@@ -70,16 +71,19 @@ class Layout:
     def _shared_offset(self, variable: Variable) -> int:
         """Room for a variable in shared memory; none for one whose size the launch tells."""
         if variable.size is None or "extern" in variable.linkage:
-            self._extern.append(variable.name)
+            self._extern[variable.name] = variable.align
             return 0
-        self.shared = _up(self.shared, max(variable.align, 16))
+        self.shared = _up(self.shared, max(variable.align, _LEAST_ALIGNMENT))
         offset, self.shared = self.shared, self.shared + variable.size
         return offset
 
     @property
     def dynamic(self) -> int:
-        """Where dynamic shared memory begins: behind what is declared with a size."""
-        return _up(self.shared, _DYNAMIC_ALIGNMENT)
+        """Where dynamic shared memory begins: behind what is declared with a size. Without any,
+        that is where shared memory ends."""
+        if not self._extern:
+            return self.shared
+        return _up(self.shared, max(*self._extern.values(), _LEAST_ALIGNMENT))
 
     def place_global(self, name: str, address: int) -> None:
         """Say where a global variable was put."""
