@@ -166,13 +166,26 @@ def _nothing(frame: Frame, instr: Instr) -> Step:
     return lambda batch, mask: None
 
 
+def _fence(frame: Frame, instr: Instr) -> Step:
+    """Nothing, but for those who watch whether accesses of CTAs are ordered."""
+    reaches = any(instr.shape.has(word) for word in ("gpu", "sys", "gl", "cluster"))
+    if not reaches or instr.shape.has("proxy"):
+        return _nothing(frame, instr)
+
+    def step(batch: Batch, mask: Mask) -> None:
+        if batch.watch is not None:
+            batch.watch.fence(Lanes(batch, mask))
+
+    return step
+
+
 ROWS: Final[dict[str, Callable[[Frame, Instr], Step | None]]] = {
     "ld": _load,
     "ldu": _load,
     "st": _store,
+    **dict.fromkeys(("membar", "fence"), _fence),
     **dict.fromkeys(
-        ("prefetch", "prefetchu", "applypriority", "discard", "membar", "fence", "nanosleep",
-         "setmaxnreg", "griddepcontrol", "pmevent", "createpolicy"),
+        ("prefetch", "prefetchu", "applypriority", "discard", "nanosleep", "setmaxnreg", "griddepcontrol", "pmevent", "createpolicy"),
         _nothing,
     ),
 }  # fmt: skip

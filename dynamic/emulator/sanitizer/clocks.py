@@ -71,10 +71,13 @@ class Clocks:
                 self.known[one, own] = np.maximum(self.known[one, own], left)
 
     def share(self, cta: NDArray[np.int64], first: NDArray[np.int64], count: int) -> None:
-        """What the first of some neighbouring warps did up to now was done by all of them."""
+        """What the first of some neighbouring warps did up to now was done by all of them, as far
+        as there are so many."""
         time = self.known[cta, first, first]
         for other in range(1, count):
-            self.known[cta, first + other, first] = time
+            there = first + other < self.known.shape[1]
+            one, own = cta[there], first[there]
+            self.known[one, own + other, own] = time[there]
         self.known[cta, first, first] += 1
 
 

@@ -1,8 +1,7 @@
 """Accesses to one byte that nothing orders, at least one of them a plain write.
 
-Within a CTA, warps are ordered by barriers. Accesses of different CTAs are ordered by nothing that
-is followed here: a kernel that hands data from CTA to CTA through fences and atomics is not judged
-in that. Writes that leave a byte as it is harm nobody and are not told.
+Within a CTA, warps are ordered by barriers, and CTAs by what they hand to each other through strong
+accesses and fences (`between`). Writes that leave a byte as it is harm nobody and are not told.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 
 from ptxlint.dynamic.emulator.formats import Array, Flags
 from ptxlint.dynamic.emulator.sanitizer.clocks import Clocks
-from ptxlint.dynamic.emulator.sanitizer.shadow import Shadow, stamp, taken_apart
+from ptxlint.dynamic.emulator.sanitizer.shadow import Shadow, Touch, stamp, taken_apart
 
 if TYPE_CHECKING:
     from ptxlint.dynamic.emulator.access import Lanes
@@ -22,6 +21,9 @@ if TYPE_CHECKING:
     from ptxlint.ir.instruction import Instr
 
 _WARP: Final = 32
+_RELEASING: Final = ("release", "acq_rel", "sc")
+_STRONG: Final = (*_RELEASING, "acquire", "relaxed", "volatile", "mmio")
+"""Qualifiers of accesses that may meet each other at one place."""
 Places = NDArray[np.int64]
 
 
@@ -55,18 +57,57 @@ class RaceWatch:
         shadow = self._shared if space == "shared" else self._global
         if shadow is None or not len(place):
             return
-        is_atomic = writes and reads
+        is_strong = (writes and reads) or any(instr.shape.has(word) for word in _STRONG)
         cta, warp = lanes.cta, lanes.thread // _WARP
         if allowed is not None:
             cta, warp, place = cta[allowed], warp[allowed], place[allowed]
             values = None if values is None else values[allowed]
+        if is_strong and shadow is self._global:
+            self._hand_over(instr, cta, warp, place, writes, reads)
         watched = _Watched(
-            self, batch, instr, lanes, allowed, shadow, cta, warp, place, size, is_atomic
+            self, batch, instr, lanes, allowed, shadow, cta, warp, place, size, is_strong
         )
         if writes:
             watched.write(memory, values)
         else:
             watched.read()
+
+    def fence(self, lanes: Lanes) -> None:
+        """Lanes run a fence that other CTAs can rely on."""
+        if self._global is not None:
+            for cta in np.unique(lanes.cta).tolist():
+                self._global.between.fence(cta + self._first + 1)
+
+    def _hand_over(
+        self, instr: Instr, cta: Places, warp: Places, place: Places, writes: bool, reads: bool
+    ) -> None:
+        """Tell what CTAs leave for others at places in global memory, and take along."""
+        assert self._global is not None
+        between, known = self._global.between, self.clocks.known
+        releases = any(instr.shape.has(word) for word in _RELEASING)
+        for one, own, where in sorted(
+            set(zip(cta.tolist(), warp.tolist(), place.tolist(), strict=True))
+        ):
+            number = one + self._first + 1
+            if reads:
+                between.take(number, where)
+            if writes and (releases or between.has_fenced(number)):
+                between.leave(number, where, known[one, own].copy())
+                known[one, own, own] += 1
+
+    def seen(self, cta: Places, owner: NDArray[np.int32], touch: Touch) -> Flags:
+        """Where a CTA has been told of what a warp of another one did."""
+        assert self._global is not None
+        number = np.broadcast_to(self.number(cta), owner.shape)
+        out = np.zeros(owner.shape, dtype=bool)
+        for one in np.unique(number[touch.is_any]).tolist():
+            known = self._global.between.known(one)
+            for other in np.unique(owner[(number == one) & touch.is_any]).tolist():
+                times = known.get(other)
+                if times is not None:
+                    here = (number == one) & (owner == other)
+                    out[here] = times[touch.warp[here]] >= touch.time[here]
+        return out
 
     def number(self, cta: Places) -> NDArray[np.int32]:
         """The CTAs' numbers in the launch, from 1."""
@@ -153,8 +194,10 @@ class _Watched:
         )
         if owners is not None:
             owner = owners[self._at]
-            elsewhere = (owner != 0) & (owner != self._watch.number(self._cta))
-            unordered = np.where(elsewhere, touch.is_any, unordered)
+            elsewhere = (owner != 0) & (owner != self._watch.number(self._cta)) & touch.is_any
+            if elsewhere.any():
+                seen = self._watch.seen(self._cta, owner, touch._replace(is_any=elsewhere))
+                unordered = np.where(elsewhere, ~seen, unordered)
         if self._is_atomic and not plain_too:
             unordered = unordered & ~touch.is_atomic
         out: Flags = unordered
@@ -190,7 +233,7 @@ class _Watched:
         if self._allowed is not None:
             places = places[self._allowed]
         flags[places[chosen]] = True
-        verb = "updates" if self._is_atomic else "accesses"
+        verb = "updates" if self._instr.opcode in ("atom", "red") else "accesses"
         space = self._instr.shape.space or "generic"
         self._batch.device.report(
             self._batch, self._instr, "race", f"{verb} {space} memory while {message}",

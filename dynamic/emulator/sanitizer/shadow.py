@@ -7,6 +7,8 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxlint.dynamic.emulator.sanitizer.between import Between
+
 _WARP_BITS: Final = 6
 _ATOMIC: Final = 1 << _WARP_BITS
 _TIME: Final = _WARP_BITS + 1
@@ -56,6 +58,8 @@ class Shadow:
         """Of two readers, so that one does not hide another; more are not kept."""
         self.writer: Stamps | None = _blank(size) if is_shared_by_ctas else None
         self.reader: Stamps | None = _blank(size) if is_shared_by_ctas else None
+        self.between = Between()
+        """What the CTAs that share the memory hand to each other."""
 
 
 __all__ = ["Shadow", "Stamps", "Touch", "stamp", "taken_apart"]
