@@ -147,7 +147,7 @@ class Emulator:
                         order = ranks(batch)
                     waiting.append(Schedule(batch, order))
                     started += len(batch.ctas)
-                    waiting = [s for s in waiting if not s.run(_SLICE)]
+                    waiting = [s for s in waiting if not s.run(min(_SLICE, most_turns))]
                 turns = _SLICE
                 while waiting and turns < most_turns:
                     waiting = [s for s in waiting if not s.run(_SLICE)]

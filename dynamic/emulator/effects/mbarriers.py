@@ -60,16 +60,17 @@ class Objects(NamedTuple):
 
 
 def objects(
-    batch: Batch, instr: Instr, lanes: Lanes, where: Addresses, checks: bool = True
+    batch: Batch, instr: Instr, lanes: Lanes, where: Addresses, is_new: bool = False
 ) -> Objects:
-    """The objects at addresses. What is none is reported and left out."""
+    """The objects at addresses. What is none is reported and left out, unless it is to become one:
+    that is a plain write, which others must not see half done."""
     memory, place, allowed = MEMORIES["shared"].resolve(
-        batch, instr, lanes, where, SIZE, True, True
+        batch, instr, lanes, where, SIZE, True, not is_new
     )
     words = memory[: len(memory) // SIZE * SIZE].view(np.uint64)
     chosen = np.arange(len(place)) if allowed is None else np.flatnonzero(allowed)
     at = place[chosen] // SIZE
-    if checks:
+    if not is_new:
         valid = mbarrier.is_valid(words[at])
         if not valid.all():
             _report(batch, instr, lanes, chosen[~valid], "uses an mbarrier that is not initialised")
@@ -158,7 +159,7 @@ def _init(frame: Frame, instr: Instr) -> Step:
 
     def step(batch: Batch, mask: Mask) -> None:
         lanes = batch.taking_part(mask)
-        words, place, chosen = objects(batch, instr, lanes, where.of(batch, lanes), False)
+        words, place, chosen = objects(batch, instr, lanes, where.of(batch, lanes), True)
         counts = lanes.pick(count(batch))[chosen]
         is_odd = (counts == 0) | (counts > mbarrier.MOST_ARRIVALS)
         if is_odd.any():
