@@ -24,8 +24,8 @@ class Fault(NamedTuple):
     `kind` is one of `outside` (memory of nobody), `freed` (memory of nobody any more),
     `misaligned`, `read_only`, `blank` (read before it was written), `mbarrier` (against its
     rules), `tensor_map` (one that the hardware does not take), `race`, `deadlock`, `divergence`,
-    `trap`, `hang`, `uninitialised` (what is blank decides or gets out); `values` are numbers that
-    tell more, by name.
+    `barrier` (one with operands that it does not take), `trap`, `hang`, `uninitialised` (what is
+    blank decides or gets out); `values` are numbers that tell more, by name.
     """
 
     kind: str

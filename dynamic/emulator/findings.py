@@ -28,6 +28,7 @@ KINDS: Final[dict[str, EmulatedRule]] = {
     "trap": synchronisation.TRAP,
     "hang": synchronisation.HANG,
     "mbarrier": synchronisation.MBARRIER,
+    "barrier": synchronisation.BARRIER,
 }
 """What explains each kind of `ptxlint.dynamic.emulator.device.Fault`."""
 

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from ptxlint.dynamic.emulator.batch import WARP, Batch, Mask, Reader, Step, holds
-from ptxlint.dynamic.emulator.formats import Flags, every, some
+from ptxlint.dynamic.emulator.formats import Array, Flags, every, some
 
 if TYPE_CHECKING:
     from ptxlint.dynamic.emulator.effects import End, Waiting
 
+_EVERYONE: Final = 0xFFFFFFFF
 
-def warp_meeting(step: Step, who: Reader | None) -> Waiting:
+
+def warp_meeting(step: Step, who: Reader | None, is_whole: bool = False) -> Waiting:
     """A step that lanes take together once all of their warp that `who` names are there.
 
-    Without `who` all lanes of the warp are waited for if they are alive.
+    Without `who` all lanes of the warp are waited for if they are alive; `is_whole` says that it
+    takes them all, so that those which have left are missing.
     """
-    return _meeting(step, who, WARP)
+    return _meeting(step, who, WARP, is_whole)
 
 
 def warpgroup_meeting(step: Step) -> Waiting:
@@ -26,7 +29,7 @@ def warpgroup_meeting(step: Step) -> Waiting:
     return _meeting(step, None, 4 * WARP)
 
 
-def _meeting(step: Step, who: Reader | None, size: int) -> Waiting:
+def _meeting(step: Step, who: Reader | None, size: int, is_whole: bool = False) -> Waiting:
 
     def waiting(here: int, behind: int) -> End:
         def come(batch: Batch, mask: Mask) -> None:
@@ -35,6 +38,10 @@ def _meeting(step: Step, who: Reader | None, size: int) -> Waiting:
                 ready = _ready(batch, mask, here, who, size)
                 if not holds(ready):
                     return
+            if who is not None:
+                _check_named(batch, here, ready, who(batch))
+            elif is_whole and not batch.is_stuck and (ready is not None or batch.threads % size):
+                _check_whole(batch, here, ready, size)
             if batch.labels is None:
                 step(batch, ready)
             else:
@@ -65,6 +72,32 @@ def _ready(batch: Batch, mask: Mask, here: int, who: Reader | None, size: int) -
         batch.parked[here] = waits
         there = there & ~missing
     return _mask(there)
+
+
+def _check_named(batch: Batch, here: int, ready: Mask, named: Array) -> None:
+    """Report lanes that come with a mask which does not name them."""
+    if named.size == 1 and named.item() == _EVERYONE:
+        return
+    lane = (np.arange(batch.threads) % WARP).astype(np.uint32)
+    forgotten = (named >> lane & np.uint32(1) == 0) & batch.lanes(ready)
+    if forgotten.any():
+        _report(batch, here, forgotten, "comes to an instruction whose mask does not name its lane")
+
+
+def _check_whole(batch: Batch, here: int, ready: Mask, size: int) -> None:
+    """Report lanes whose warp is not there as a whole."""
+    from ptxlint.dynamic.emulator.effects.exchange import groups, lanes
+
+    there = groups(batch, batch.lanes(ready), size)
+    part = there.any(axis=-1, keepdims=True) & ~there.all(axis=-1, keepdims=True)
+    if part.any():
+        found = lanes(batch, there & part)
+        _report(batch, here, found, "comes to an instruction that takes all lanes of its warp")
+
+
+def _report(batch: Batch, here: int, which: Flags, message: str) -> None:
+    instr = batch.program.segments[here].instrs[0]
+    batch.device.report(batch, instr, "divergence", message, which)
 
 
 def _mask(there: Flags) -> Mask:

@@ -18,6 +18,9 @@ from ptxlint.ir.instruction import Instr
 if TYPE_CHECKING:
     from ptxlint.dynamic.emulator.effects import End, Waiting
 
+_LAST: Final = 15
+"""The number of the last barrier of a CTA."""
+
 
 class Arrival(NamedTuple):
     """Lanes that wait at a barrier, and what they bring and take."""
@@ -41,10 +44,13 @@ class Barrier:
         self.counts = np.zeros(batch.shape[0], dtype=np.int64)
         """By CTA, how many threads the instructions name; 0: all that have not left."""
         self.waiting: list[Arrival] = []
+        self.expected: Flags = np.zeros(batch.shape, dtype=bool)
+        """Lanes that have not come and were alive when others of their warp came."""
 
     def forget(self, ctas: Flags) -> None:
         """Nobody has come, or waits, in CTAs that have ended."""
         self.lanes &= ~ctas
+        self.expected &= ~ctas
         self.counts[ctas[:, 0]] = 0
         rest = [one._replace(lanes=one.lanes & ~ctas) for one in self.waiting]
         self.waiting = [one for one in rest if one.lanes.any()]
@@ -123,6 +129,7 @@ def _arrive(
 ) -> None:
     """Lanes come to a barrier; those that complete it set all that wait free."""
     lanes = batch.lanes(mask)
+    _check_operands(batch, instr, lanes, number, count)
     numbers = np.unique(np.broadcast_to(number, batch.shape)[lanes])
     for one in numbers.tolist():
         part = lanes & (number == one)
@@ -130,6 +137,9 @@ def _arrive(
         if barrier is None:
             barrier = batch.barriers[one] = Barrier(batch)
         barrier.lanes |= part
+        if mask is not None and mask.shape[1] > 1:
+            barrier.expected |= _companions(batch, part)
+        barrier.expected &= ~part
         if count is not None:
             named = np.where(part, np.broadcast_to(count, batch.shape), 0).max(axis=1)
             barrier.counts = np.maximum(barrier.counts, named)
@@ -139,6 +149,58 @@ def _arrive(
             brought = None if flags is None else np.array(batch.full(flags))
             barrier.waiting.append(Arrival(behind, np.array(part), instr, brought, deliver))
         _complete(batch, barrier, barrier.done(batch) & part.any(axis=1))
+
+
+def _check_operands(
+    batch: Batch, instr: Instr, lanes: Flags, number: Array, count: Array | None
+) -> None:
+    """Report barriers that there are not, and counts that no warps add up to."""
+    if number.max() > _LAST:
+        flags = lanes & (number > _LAST)
+        if flags.any():
+            message = f"names barrier {int(number.max()):,}; there are 0 to {_LAST}"
+            batch.device.report(batch, instr, "barrier", message, flags)
+    if count is not None and (count % WARP).any():
+        flags = lanes & (count % WARP != 0)
+        if flags.any():
+            odd = int(np.broadcast_to(count, batch.shape)[flags][0])
+            message = f"counts {odd:,} threads at a barrier, no multiple of {WARP}"
+            batch.device.report(batch, instr, "barrier", message, flags)
+
+
+def _companions(batch: Batch, part: Flags) -> Flags:
+    """The other lanes of the warps of some lanes, of those that have not left."""
+    found: Flags = _whole_warps(batch, part) & batch.lanes(batch.alive) & ~part
+    return found
+
+
+def _check_converged(batch: Batch, barrier: Barrier, rows: Flags) -> None:
+    """Report warps of which a part left without coming, or came to another instruction: those who
+    wait at an `.aligned` barrier must be whole warps, all at one."""
+    if not barrier.expected.any() and len(barrier.waiting) < 2:
+        return
+    for arrival in barrier.waiting:
+        if arrival.instr.opcode == "barrier" and not arrival.instr.shape.has("aligned"):
+            continue
+        others = barrier.expected.copy()
+        for other in barrier.waiting:
+            if other.instr is not arrival.instr:
+                others |= other.lanes
+        apart = arrival.lanes & rows & _whole_warps(batch, others & rows)
+        if apart.any():
+            batch.device.report(
+                batch, arrival.instr, "divergence",
+                "waits at a barrier to which other lanes of its warp do not come with it", apart,
+            )  # fmt: skip
+
+
+def _whole_warps(batch: Batch, part: Flags) -> Flags:
+    """All lanes of the warps of some lanes."""
+    from ptxlint.dynamic.emulator.effects.exchange import lanes, warps
+
+    there = warps(batch, part)
+    found: Flags = lanes(batch, np.broadcast_to(there.any(axis=-1, keepdims=True), there.shape))
+    return found
 
 
 def _threads(warps: Flags) -> Array:
@@ -160,6 +222,8 @@ def _complete(batch: Batch, barrier: Barrier, done: Array) -> None:
     if not done.any():
         return
     rows = done[:, None]
+    _check_converged(batch, barrier, rows)
+    barrier.expected &= ~rows
     if batch.watch is not None:
         goes = np.zeros_like(_warps_of(batch, barrier.lanes))
         for arrival in barrier.waiting:

@@ -60,7 +60,7 @@ def _ldmatrix(frame: Frame, instr: Instr) -> Waiting:
             words = np.ascontiguousarray(tile).view(np.uint32).reshape(*tile.shape[:2], WARP)
             write(batch, by_lanes(batch, words), mask)
 
-    return warp_meeting(step, None)
+    return warp_meeting(step, None, is_whole=True)
 
 
 def _row_lanes(batch: Batch, mask: Mask, count: int) -> Lanes:
@@ -109,7 +109,7 @@ def _stmatrix(frame: Frame, instr: Instr) -> Waiting:
             place, values = place[allowed], values[allowed]
         scatter(memory, place, values, 16)
 
-    return warp_meeting(step, None)
+    return warp_meeting(step, None, is_whole=True)
 
 
 # mma ------------------------------------------------------------------------------------------

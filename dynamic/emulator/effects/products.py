@@ -163,7 +163,7 @@ def products(frame: Frame, instrs: Sequence[Instr]) -> Waiting:
             sums = _sums(total, words, order, found)
             _deliver(batch, sums, [writes[i] for i in chosen], mask, found.word)
 
-    return warp_meeting(step, None)
+    return warp_meeting(step, None, is_whole=True)
 
 
 def _of(matrices: Array, chosen: list[int]) -> Array:

@@ -72,7 +72,7 @@ def _copy(frame: Frame, instr: Instr) -> Waiting | None:
         words = read(batch, instr, every, "shared", before, _PIECE)
         write(batch, instr, every, "global", behind, words, _PIECE)
 
-    return warp_meeting(step, None)
+    return warp_meeting(step, None, is_whole=True)
 
 
 STEPS: Final[dict[str, Callable[[Frame, Instr], Step | None]]] = {"tensormap": _replace}

@@ -214,8 +214,33 @@ MBARRIER: Final = EmulatedRule(
         ),
     ),
 )
-SYNCHRONISATION: Final = (RACE, DEADLOCK, DIVERGENCE, TRAP, HANG, MBARRIER)
+_COUNTED = """
+            bar.sync 1, COUNT;MARK
+            ret;
+"""
+BARRIER: Final = EmulatedRule(
+    "EMU917",
+    "emulated-barrier",
+    "A barrier of the CTA that there is not, or one for a part of a warp.",
+    "Barriers have the numbers 0 to 15, and count threads in whole warps of 32. PTX says nothing "
+    "of what follows else; a device stops the kernel or waits for ever.",
+    "Name a barrier from 0 to 15, and count threads in whole warps.",
+    "sync",
+    bad=(
+        Sample(
+            "a warp and a half",
+            _COUNTED.replace("COUNT", "48").replace("MARK", " //~ EMU917"),
+            launch=_launch(),
+        ),
+    ),
+    good=(
+        Sample(
+            "two warps", _COUNTED.replace("COUNT", "64").replace("MARK", ""), launch=_launch()
+        ),
+    ),
+)
+SYNCHRONISATION: Final = (RACE, DEADLOCK, DIVERGENCE, TRAP, HANG, MBARRIER, BARRIER)
 
 __all__ = [
-    "DEADLOCK", "DIVERGENCE", "HANG", "MBARRIER", "RACE", "SYNCHRONISATION", "TRAP",
+    "BARRIER", "DEADLOCK", "DIVERGENCE", "HANG", "MBARRIER", "RACE", "SYNCHRONISATION", "TRAP",
 ]  # fmt: skip
