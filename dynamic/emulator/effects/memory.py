@@ -174,7 +174,7 @@ def _fence(frame: Frame, instr: Instr) -> Step:
 
     def step(batch: Batch, mask: Mask) -> None:
         if batch.watch is not None:
-            batch.watch.fence(Lanes(batch, mask))
+            batch.watch.fence(batch.taking_part(mask))
 
     return step
 
@@ -185,7 +185,8 @@ ROWS: Final[dict[str, Callable[[Frame, Instr], Step | None]]] = {
     "st": _store,
     **dict.fromkeys(("membar", "fence"), _fence),
     **dict.fromkeys(
-        ("prefetch", "prefetchu", "applypriority", "discard", "nanosleep", "setmaxnreg", "griddepcontrol", "pmevent", "createpolicy"),
+        ("prefetch", "prefetchu", "applypriority", "discard", "nanosleep", "setmaxnreg",
+         "griddepcontrol", "pmevent", "createpolicy"),
         _nothing,
     ),
 }  # fmt: skip

@@ -1,10 +1,10 @@
 """What CTAs know of each other's past through flags and counters in global memory.
 
-A *strong* access (an atomic one, `.volatile`, `.relaxed`, `.acquire`, `.release`) that writes leaves
-at its place what its CTA knows, if it releases: it says so, or its CTA ran a fence before. One that
-reads takes along what others left there up to then (PTX ISA, "Memory Consistency Model": release
-and acquire patterns, causality order). Who reads is not asked for a fence, and what one warp takes
-along all of its CTA knows: races may be missed so, and none is made up.
+A *strong* access (an atomic one, `.volatile`, `.relaxed`, `.acquire`, `.release`) that writes
+leaves at its place what its CTA knows, if it releases: it says so, or its CTA ran a fence before.
+One that reads takes along what others left there up to then (PTX ISA, "Memory Consistency Model":
+release and acquire patterns, causality order). Who reads is not asked for a fence, and what one
+warp takes along all of its CTA knows: races may be missed so, and none is made up.
 """
 
 from __future__ import annotations

@@ -32,9 +32,9 @@ RACE: Final = EmulatedRule(
     "emulated-race",
     "Two threads access the same bytes, one of them writes, and nothing orders the two.",
     "Which of them comes first is left to the device, so that the result may change from run to "
-    "run. Warps of a program are ordered by barriers; of different programs nothing but atomics is "
-    "taken for ordered. Writes of what is there already are not told. Looked for with `--sanitize "
-    "races`.",
+    "run. Warps of a program are ordered by barriers; programs by flags and counters in global "
+    "memory that one writes behind a fence, or with `.release`, and the other reads. Writes of "
+    "what is there already are not told. Looked for with `--sanitize races`.",
     "Put a barrier between the two accesses, or give each thread a cell of its own.",
     "sync",
     bad=(
@@ -87,10 +87,11 @@ _VOTE = """
 DIVERGENCE: Final = EmulatedRule(
     "EMU907",
     "emulated-divergence",
-    "An instruction waits for lanes of its warp that never come to it.",
+    "Lanes of a warp that belong together do not come to an instruction together.",
     "Shuffles, votes, barriers of a warp and matrix products name the lanes that take part, or "
-    "need all of them. If one of these is elsewhere, PTX says nothing of what comes out, and a "
-    "device may wait for ever.",
+    "need all of them; aligned barriers of the CTA (`bar.sync`) need whole warps, all at one "
+    "instruction. If one of these lanes is elsewhere, or comes without being named, PTX says "
+    "nothing of what comes out, and a device may wait for ever.",
     "Let all lanes that the mask names come to the instruction: move it out of the branch, or name "
     "those that are there.",
     "sync",
@@ -215,7 +216,9 @@ MBARRIER: Final = EmulatedRule(
     ),
 )
 _COUNTED = """
-            bar.sync 1, COUNT;MARK
+            .reg .b32 %r<2>;
+            ld.param.b32 %r1, [n_elements];
+            bar.sync 1, %r1;MARK
             ret;
 """
 BARRIER: Final = EmulatedRule(
@@ -229,15 +232,11 @@ BARRIER: Final = EmulatedRule(
     bad=(
         Sample(
             "a warp and a half",
-            _COUNTED.replace("COUNT", "48").replace("MARK", " //~ EMU917"),
-            launch=_launch(),
+            _COUNTED.replace("MARK", " //~ EMU917"),
+            launch=_launch(n_elements=48),
         ),
     ),
-    good=(
-        Sample(
-            "two warps", _COUNTED.replace("COUNT", "64").replace("MARK", ""), launch=_launch()
-        ),
-    ),
+    good=(Sample("two warps", _COUNTED.replace("MARK", ""), launch=_launch(n_elements=64)),),
 )
 SYNCHRONISATION: Final = (RACE, DEADLOCK, DIVERGENCE, TRAP, HANG, MBARRIER, BARRIER)
 

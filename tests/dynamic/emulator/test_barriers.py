@@ -247,7 +247,7 @@ def test_a_warp_counts_once_its_lanes_are_all_there(execute: Execute, kernel: Ke
   setp.eq.u32 %p1, %r1, 0;
   @%p1 bra $low;
   st.shared.u32 [%r104], 2;
-  bar.sync 0;
+  barrier.sync 0;
   bra $behind;
 $low:
   mov.u32 %r6, 0;
@@ -256,7 +256,7 @@ $delay:
   setp.lt.u32 %p2, %r6, %r100;
   @%p2 bra $delay;
   st.shared.u32 [%r104], 1;
-  bar.sync 0;
+  barrier.sync 0;
 $behind:
   xor.b32 %r2, %r101, 320;
   add.u32 %r2, %r2, %r103;

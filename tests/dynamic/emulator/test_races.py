@@ -11,6 +11,7 @@ import pytest
 
 from ptxlint.dynamic.emulator.device import Fault
 from ptxlint.dynamic.emulator.run import run
+from ptxlint.dynamic.emulator.sanitizer.between import Between
 from ptxlint.dynamic.emulator.sanitizer.choice import Sanitize
 from ptxlint.frontends.ptx import parse
 
@@ -147,3 +148,61 @@ def test_a_barrier_taken_out_of_a_reduction_is_missed() -> None:
     assert found(text) == []
     caught = [bool(found(text[:start] + text[end:])) for start, end in barriers]
     assert all(caught)
+
+
+HANDED = """
+  mov.u32 %r9, %ctaid.x;
+  ld.param.u64 %rd1, [k_param_1];
+  setp.eq.u32 %p1, %r9, 1;
+  @%p1 bra second;
+  st.global.b32 [%rd0], 7;
+  FENCE;
+  STORE [%rd1], 1;
+  bra done;
+second:
+  LOAD %r5, [%rd1];
+  setp.eq.u32 %p2, %r5, 0;
+  @%p2 bra second;
+  ld.global.b32 %r6, [%rd0];
+done:
+"""
+
+
+@pytest.mark.parametrize(
+    ("fence", "store", "load", "count"),
+    [
+        ("", "st.release.gpu.global.b32", "ld.acquire.gpu.global.b32", 0),
+        ("membar.gl", "st.volatile.global.b32", "ld.volatile.global.b32", 0),
+        ("fence.acq_rel.gpu", "red.relaxed.gpu.global.add.u32", "ld.relaxed.gpu.global.b32", 0),
+        # Nothing says that what was stored before is there as well.
+        ("", "st.relaxed.gpu.global.b32", "ld.acquire.gpu.global.b32", 1),
+        ("membar.cta", "st.volatile.global.b32", "ld.volatile.global.b32", 1),
+        ("fence.proxy.async", "st.volatile.global.b32", "ld.volatile.global.b32", 1),
+        # A plain flag is a race of its own.
+        ("membar.gl", "st.global.b32", "ld.volatile.global.b32", 2),
+    ],
+)
+def test_programs_hand_on_what_they_did(
+    kernel: Kernel, fence: str, store: str, load: str, count: int
+) -> None:
+    body = START + HANDED.replace("FENCE", fence).replace("STORE", store).replace("LOAD", load)
+    text = kernel(body, 2, 32).replace("  ;\n", "").replace("mov.u32 %r1, tile;", "mov.u32 %r1, 0;")
+    module = parse(text, "snippet.ptx")
+    arrays = [np.zeros(4, dtype=np.uint32), np.zeros(1, dtype=np.uint32)]
+    outcome = run(module, module.kernels()[0], (2, 1, 1), arrays, sanitize=Sanitize(races=True))
+    assert [fault.kind for fault in outcome.faults] == ["race"] * count
+
+
+def test_handovers_beyond_those_that_are_told_apart_stay_handovers() -> None:
+    between = Between()
+    for time in range(1, 300):
+        between.leave(1, 8, np.full(2, time, dtype=np.int32))
+    between.take(2, 8)
+    between.leave(1, 8, np.full(2, 1000, dtype=np.int32))
+    assert between.known(2)[1].tolist() == [299, 299]
+    between.leave(2, 16, np.full(2, 5, dtype=np.int32))
+    between.take(3, 16)
+    # The third program knows through the second one what the first did, and no more.
+    assert between.known(3)[1].tolist() == [299, 299]
+    assert between.known(3)[2].tolist() == [5, 5]
+    assert between.known(1) == {}

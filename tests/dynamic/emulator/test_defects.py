@@ -1,0 +1,54 @@
+"""Defects made on purpose are found where they are, and what is right stays silent."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+from defects.catalogue import DEFECTS  # noqa: E402
+from defects.emulated import emulate  # noqa: E402
+from defects.kit import Defect  # noqa: E402
+from defects.right import CASES, QUICK, Right  # noqa: E402
+
+from ptxlint.dynamic.emulator.findings import KINDS  # noqa: E402
+
+TOLD = {kind.id for kind in KINDS.values()}
+NAMES = [re.sub(r"\W+", "-", defect.name) for defect in DEFECTS]
+
+
+def test_there_are_enough_and_each_has_a_name() -> None:
+    assert len(set(NAMES)) == len(DEFECTS) >= 40
+    assert {d.family for d in DEFECTS} == {
+        "memcheck", "initcheck", "racecheck", "synccheck", "none",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("defect", DEFECTS, ids=NAMES)
+def test_a_defect_is_found_where_it_is(defect: Defect) -> None:
+    """With its rule, at its line, by the first thread that does wrong; and nothing else is."""
+    marks = [mark for mark in defect.marks if mark.rule in TOLD]
+    found = emulate(defect.wrong)
+    assert sorted((f.rule, f.line, f.program, f.thread) for f in found) == sorted(marks), found
+    assert bool(defect.unseen) == (not defect.marks), "is it found, or why not?"
+
+
+@pytest.mark.parametrize("defect", DEFECTS, ids=NAMES)
+def test_without_the_defect_nothing_is_found(defect: Defect) -> None:
+    assert emulate(defect.right) == []
+
+
+RIGHT = [
+    pytest.param(case, id=case.name, marks=[] if case.build in QUICK else [pytest.mark.slow])
+    for case in CASES
+]
+
+
+@pytest.mark.parametrize("case", RIGHT)
+def test_right_kernels_stay_silent(case: Right) -> None:
+    assert emulate(case.case()) == []
