@@ -228,7 +228,9 @@ DEFECTS: Final = (
            MATRIX, MATRIX_LAUNCH, (("setp.ge.s32 %p0, %r0, 32;", "setp.ge.s32 %p0, %r0, 16;"),)),
     Defect("wgmma of three warps", "synccheck",
            "wgmma asks for the four warps of a warpgroup; the CTA has three.",
-           WGMMA.replace("f32.f16.f16\n", "f32.f16.f16 //~ EMU907 thread 0\n"),
+           WGMMA.replace("f32.f16.f16\n", "f32.f16.f16 //~ EMU907 thread 0\n").replace(
+               "[%rd4], {%r20, %r21, %r22, %r23};",
+               "[%rd4], {%r20, %r21, %r22, %r23}; //~ EMU912 thread 0"),
            WGMMA_LAUNCH, wrong_launch=WGMMA_LAUNCH._replace(threads=96)),
     Defect("mbarrier that expects more bytes", "synccheck",
            "The mbarrier expects 272 bytes, and the copy brings 256.",

@@ -16,7 +16,7 @@ SUM: Final = kernel(
   ld.global.b32 %r3, [%rd10];
   ld.global.b32 %r4, [%rd11]; //~ EMU904 thread 0
   add.s32 %r4, %r4, %r3;
-  st.global.b32 [%rd11], %r4;
+  st.global.b32 [%rd11], %r4; //~ EMU912 thread 0
 """,
     "pp",
 )
@@ -39,7 +39,7 @@ SCRATCH: Final = kernel(
   xor.b32 %r4, %r0, 63;
   mad.wide.s32 %rd3, %r4, 4, %rd2;
   ld.global.b32 %r5, [%rd3]; //~ EMU904 thread 0
-  st.global.b32 [%rd11], %r5;
+  st.global.b32 [%rd11], %r5; //~ EMU912 thread 0
 """,
     "ppp",
 )

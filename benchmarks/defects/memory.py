@@ -96,7 +96,7 @@ NEIGHBOURS: Final = kernel(
   bar.sync 0;
   mad.lo.s32 %r5, %r0, 4, %r3;
   ld.shared.b32 %r6, [%r5];
-  st.global.b32 [%rd10], %r6;
+  st.global.b32 [%rd10], %r6; //~ EMU912 thread 0
 """,
     "p",
     SHARED,
@@ -109,8 +109,9 @@ TWO_ARRAYS: Final = kernel(
   mov.u32 %r4, flags;
   mad.lo.s32 %r5, %r0, 4, %r4;
   st.shared.b32 [%r5], 1;
-  bar.sync 0;
   mad.lo.s32 %r6, %r0, 4, %r3;
+  st.shared.b32 [%r6], 0;
+  bar.sync 0;
   st.shared.b32 [%r6], 7;
   bar.sync 0;
   ld.shared.b32 %r7, [%r5];
@@ -390,7 +391,7 @@ DEFECTS: Final = (
     Defect("freed tensor", "memcheck",
            "The memory was given back before the launch.",
            kernel("  ld.global.b32 %r3, [%rd10]; //~ EMU916 thread 0\n"
-                  "  st.global.b32 [%rd11], %r3;", "pp"),
+                  "  st.global.b32 [%rd11], %r3; //~ EMU912 thread 0", "pp"),
            Launch((Tensor(numbered(64)), blank(64))),
            wrong_launch=Launch((Tensor(numbered(64), "freed"), blank(64)))),
     Defect("input that is written to", "memcheck",
@@ -448,7 +449,7 @@ DEFECTS: Final = (
             (_COPIED, _COPIED.replace("256", "272") + " //~ EMU901 thread 0"))),
     Defect("bulk copy over the end of shared memory", "memcheck",
            "The copy's target begins 16 bytes late, so that its end lies behind the CTA's memory.",
-           BULK, BULK_LAUNCH,
+           BULK.replace("[%rd11], %r6;", "[%rd11], %r6; //~ EMU912 thread 0"), BULK_LAUNCH,
            ((_COPIED, "bytes [%r3+16], [%rd0], 256, [%r4]; //~ EMU901 thread 0"),)),
     Defect("misaligned bulk copy", "memcheck",
            "A bulk copy's source must be a multiple of 16; the launch passes one that is not.",
