@@ -153,6 +153,8 @@ class Memory:
         allowed = None if faulty is None else ~faulty
         if batch.observer is not None:
             batch.observer(self.space, place, size, allowed, writes)
+        if device.record is not None and self.space == "global":
+            device.record.access(batch, instr, lanes, place, size, allowed, writes, reads, values)
         if batch.watch is not None and self.space in ("shared", "global"):
             batch.watch.access(
                 batch, instr, lanes, self.space, memory, place, size, allowed, writes, reads, values

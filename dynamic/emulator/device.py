@@ -14,6 +14,7 @@ from ptxlint.launches import Extent
 if TYPE_CHECKING:
     from ptxlint.dynamic.emulator.batch import Batch
     from ptxlint.dynamic.emulator.counters import Counters
+    from ptxlint.dynamic.emulator.record import Record
     from ptxlint.dynamic.emulator.sanitizer.shadow import Shadow
     from ptxlint.ir.instruction import Instr
 
@@ -59,6 +60,7 @@ class Device:
         self.arena = arena
         self.faults: list[Fault] = []
         self.counters: Counters | None = None
+        self.record: Record | None = None
         self.is_muted = False
         """True while a step is run that is no part of the launch: what it does is not reported."""
         self.shadow: Shadow | None = None

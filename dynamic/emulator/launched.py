@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -13,6 +13,7 @@ from ptxlint.dynamic.emulator.counters import Counters
 from ptxlint.dynamic.emulator.formats import Array
 from ptxlint.dynamic.emulator.host_maps import host_maps
 from ptxlint.dynamic.emulator.inputs import InputError, Inputs, typed, view
+from ptxlint.dynamic.emulator.record import Record
 from ptxlint.dynamic.emulator.run import MOST_TURNS, Emulator, Outcome, Padding
 from ptxlint.dynamic.emulator.sanitizer.choice import MEMORY, Sanitize
 from ptxlint.facts import KernelMetadata
@@ -29,12 +30,13 @@ _ALIGNMENT: Final = 256
 class Ran(NamedTuple):
     """What a launch came to. `outputs` are tensors by argument name, of numpy's types where it has
     them, else as bits; `sampled` is the number of CTAs in the grid if not all were run, else 0;
-    `storages` are the bytes behind the tensors, by number."""
+    `storages` are the bytes behind the tensors, by number, and `places` where they lay."""
 
     outcome: Outcome
     outputs: dict[str, Array]
     sampled: int
     storages: dict[int, NDArray[np.uint8]] = {}  # noqa: RUF012
+    places: dict[int, Allocation] = {}  # noqa: RUF012
 
 
 def run_launch(
@@ -50,8 +52,11 @@ def run_launch(
     padding: Padding | None = None,
     read_only: Collection[int] = (),
     keeps_interrupted: bool = False,
+    record: Record | None = None,
+    only: Sequence[Extent] | None = None,
 ) -> Ran:
     """Run a launch on contents; storages of the numbers in `read_only` must not be written.
+    `only` are the CTAs to run, in their order; all of the grid, or a sample, without it.
 
     With `keeps_interrupted`, Ctrl-C ends the run and what it came to so far is returned. Raises
     `InputError` where memory or contents do not fit.
@@ -59,7 +64,7 @@ def run_launch(
     try:
         return _ran(
             emulator, bound, inputs, counters, most_ctas, most_turns, sanitize, metadata, padding,
-            read_only, keeps_interrupted,
+            read_only, keeps_interrupted, record, only,
         )  # fmt: skip
     except MemoryError:
         raise InputError("the launch needs more memory than there is: take a smaller one") from None
@@ -77,6 +82,8 @@ def _ran(
     padding: Padding | None,
     read_only: Collection[int],
     keeps_interrupted: bool,
+    record: Record | None,
+    only: Sequence[Extent] | None,
 ) -> Ran:
     if max(bound.launch.cluster) > 1:
         x, y, z = bound.launch.cluster
@@ -84,7 +91,7 @@ def _ran(
     arena = emulator.arena()
     storages = _allocate(arena, bound, inputs, read_only)
     shared = max(0, bound.shared)
-    ctas, sampled = _sample(bound.grid, most_ctas)
+    ctas, sampled = (only, 0) if only is not None else _sample(bound.grid, most_ctas)
     values = _parameters(emulator, bound, storages)
     starts = {storage: allocation.start for storage, allocation in storages.items()}
     values.update(host_maps(bound, starts, metadata))
@@ -100,6 +107,7 @@ def _ran(
         sanitize=sanitize,
         padding=padding,
         keeps_interrupted=keeps_interrupted,
+        record=record,
     )
     outputs = {}
     for region in (*bound.regions.values(), *bound.descriptors.values()):
@@ -110,7 +118,7 @@ def _ran(
             held = np.array(view(bytes_, region.tensor, width))
             outputs[region.name] = typed(held, region.tensor.dtype)
     behind = {number: arena.contents(allocation) for number, allocation in storages.items()}
-    return Ran(outcome, outputs, sampled, behind)
+    return Ran(outcome, outputs, sampled, behind, storages)
 
 
 def _allocate(

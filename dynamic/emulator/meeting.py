@@ -42,6 +42,8 @@ def _meeting(step: Step, who: Reader | None, size: int, is_whole: bool = False) 
                 _check_named(batch, here, ready, who(batch))
             elif is_whole and not batch.is_stuck and (ready is not None or batch.threads % size):
                 _check_whole(batch, here, ready, size)
+            if batch.device.record is not None:
+                _note(batch, here, ready)
             if batch.labels is None:
                 step(batch, ready)
             else:
@@ -52,6 +54,12 @@ def _meeting(step: Step, who: Reader | None, size: int, is_whole: bool = False) 
         return come
 
     return waiting
+
+
+def _note(batch: Batch, here: int, ready: Mask) -> None:
+    record = batch.device.record
+    assert record is not None
+    record.arrive(batch, batch.program.segments[here].instrs[0], ready)
 
 
 def _ready(batch: Batch, mask: Mask, here: int, who: Reader | None, size: int) -> Mask:

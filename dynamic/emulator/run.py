@@ -15,6 +15,7 @@ from ptxlint.dynamic.emulator.labels.following import Follower, Followers
 from ptxlint.dynamic.emulator.labels.tracker import Labels, Leak
 from ptxlint.dynamic.emulator.layout import Layout
 from ptxlint.dynamic.emulator.program import Program
+from ptxlint.dynamic.emulator.record import Record
 from ptxlint.dynamic.emulator.sanitizer.choice import MEMORY, Sanitize
 from ptxlint.dynamic.emulator.sanitizer.races import RaceWatch
 from ptxlint.dynamic.emulator.sanitizer.shadow import Shadow
@@ -104,6 +105,7 @@ class Emulator:
         sanitize: Sanitize = MEMORY,
         padding: Padding | None = None,
         keeps_interrupted: bool = False,
+        record: Record | None = None,
     ) -> Outcome:
         """Run a launch. `values` are the bytes of parameters by name; those missing are zeros.
         `ctas` are those of the grid that are run, all without it. With `keeps_interrupted`, Ctrl-C
@@ -122,6 +124,7 @@ class Emulator:
         shared = program.shared + dynamic_shared if dynamic_shared else self.layout.shared
         device = Device(grid, block, shared, parameters, arena)
         device.counters = counters
+        device.record = record
         if sanitize.races:
             lanes = min(lanes, _WATCHED_LANES)
             device.shadow = Shadow(len(arena.bytes), True)

@@ -1,93 +1,33 @@
-"""Verdicts on accesses under a launch, held to what the accesses do.
+"""Verdicts on accesses under a launch, held to what the accesses do (BND302, BND303, BND305).
 
 Of each access to global memory the static half says that it stays inside its storage, that a
-thread leaves it, or that this is open; and likewise of its alignment. The emulator runs the launch
-and tells which accesses left their storage. A proof is contradicted by an access that did, a
-refutation by a program that was run whole and did not.
+thread leaves it, or that this is open; and likewise of its alignment. The emulator tells which
+accesses left their storage. *Proved*: no thread does. *Refuted*: in a whole run some thread does,
+by this instruction.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from typing import NamedTuple
+from collections.abc import Iterator
 
-from ptxlint.dynamic.emulator.device import Fault
-from ptxlint.dynamic.emulator.inputs import Inputs
-from ptxlint.dynamic.emulator.launched import Ran, run_launch
-from ptxlint.dynamic.emulator.run import Emulator
-from ptxlint.engine.analyse import find_arch
-from ptxlint.facts import Facts, KernelMetadata
-from ptxlint.launch.analysis import LaunchAnalysis, LaunchOutcomes, Outcome
-from ptxlint.launch.binding import Bound, bind
-from ptxlint.launches import Launch
-
-_TURNS = 20_000
+from ptxlint.dynamic.judge.replay import KEPT, UNKNOWN, VIOLATED, Judgement, Played
+from ptxlint.launch.analysis import Outcome
 
 
-class Contradiction(NamedTuple):
-    """A verdict that a run disproves."""
-
-    kernel: str
-    launch: Launch
-    property: str
-    verdict: str
-    met: str
-
-
-class Replay(NamedTuple):
-    """One launch, judged. `counts` are of accesses by (property, verdict, what happened)."""
-
-    counts: Counter[tuple[str, str, str]]
-    contradictions: list[Contradiction]
-
-
-def replay(
-    emulator: Emulator, launch: Launch, metadata: KernelMetadata | None, inputs: Inputs
-) -> Replay:
-    """Judge what is said of a kernel under a launch.
-
-    Raises `BindingError` for a launch that does not fit and `InputError` for one that cannot be
-    laid out.
-    """
-    module, kernel = emulator.module, emulator.kernel
-    bound = bind(kernel, launch, {}, metadata)
-    facts = Facts(module, kernel, find_arch(module.arch), metadata)
-    facts.launches = (launch,)
-    (found,) = facts.get(LaunchAnalysis)
-    ran = run_launch(emulator, bound, inputs, most_turns=_TURNS)
-    return _compared(bound, found, ran)
-
-
-def _compared(bound: Bound, found: LaunchOutcomes, ran: Ran) -> Replay:
-    counts: Counter[tuple[str, str, str]] = Counter()
-    wrong: list[Contradiction] = []
-    met: dict[str, dict[int, Fault]] = {}
-    for fault in ran.outcome.faults:
-        met.setdefault(fault.kind, {})[fault.instr.index] = fault
-    is_whole = ran.outcome.is_complete and not ran.sampled
-    for outcome in found.outcomes:
-        index = outcome.judged.access.instr.index
+def judge(played: Played) -> Iterator[Judgement]:
+    """Two judgements on each access: on its bounds and on its alignment."""
+    for outcome in played.found.outcomes:
+        instr = outcome.judged.access.instr
         for name, kind, verdict in _verdicts(outcome):
-            fault = met.get(kind, {}).get(index)
-            happened = "violated" if fault is not None else "kept"
-            counts[name, verdict, happened] += 1
-            is_wrong = (verdict == "proved" and fault is not None) or (
-                verdict == "refuted" and fault is None and is_whole
-            )
-            if is_wrong:
-                text = f"{outcome.judged.access.instr}: {_told(outcome, fault)}"
-                wrong.append(
-                    Contradiction(
-                        found.under.facts.function.name, bound.launch, name, verdict, text
-                    )
-                )
-    return Replay(counts, wrong)
-
-
-def _told(outcome: Outcome, fault: Fault | None) -> str:
-    if fault is not None:
-        return f"program {fault.ctaid}, thread {fault.tid} {fault.message}"
-    return f"no thread does it, though {outcome.witness} should"
+            fault = played.faults.get((kind, instr.index))
+            if fault is not None:
+                told = f"program {fault.ctaid}, thread {fault.tid} {fault.message}"
+                yield Judgement(name, verdict, VIOLATED, f"{instr}: {told}")
+            elif verdict == "refuted" and not played.is_whole:
+                yield Judgement(name, verdict, UNKNOWN)
+            else:
+                told = f"no thread does it, though {outcome.witness} should"
+                yield Judgement(name, verdict, KEPT, f"{instr}: {told}")
 
 
 def _verdicts(outcome: Outcome) -> list[tuple[str, str, str]]:
@@ -107,4 +47,4 @@ def _verdicts(outcome: Outcome) -> list[tuple[str, str, str]]:
     return out
 
 
-__all__ = ["Contradiction", "Replay", "replay"]
+__all__ = ["judge"]

@@ -1,4 +1,5 @@
-"""Launches that are nearly a given one: tensors too short, grids too large, sizes one off.
+"""Launches that are nearly a given one: tensors too short, rows too far apart, grids too large,
+sizes one off; made by an autotuner or not.
 
 Whether a launch is right does not matter: what the static half says of it must be true.
 """
@@ -10,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ptxlint.launches import DTYPE_BYTES, Launch, Scalar, Tensor
+from ptxlint.launches import DTYPE_BYTES, Autotuned, Launch, Scalar, Tensor
 
 _MOST_CTAS = 4096
 
@@ -34,7 +35,9 @@ def _changed(launch: Launch, random: np.random.Generator) -> Launch:
     if random.random() < 0.25:
         return launch._replace(grid=_grid(launch.grid, random))
     if isinstance(argument, Tensor):
-        arguments[name] = _shorter(argument, random)
+        is_wider = len(argument.shape) > 1 and random.random() < 0.3
+        changed = (_wider if is_wider else _shorter)(argument, random)
+        arguments = _in_one_storage(arguments | {name: changed}, changed)
     elif isinstance(argument, Scalar) and isinstance(argument.value, int):
         arguments[name] = argument._replace(value=_number(argument.value, random))
     return launch._replace(arguments=arguments)
@@ -56,7 +59,48 @@ def _shorter(tensor: Tensor, random: np.random.Generator) -> Tensor:
     row = tensor.strides[-2] if len(tensor.strides) > 1 else 8
     elements = int(random.choice([1, 2, 3, max(1, row), int(random.integers(1, 64))]))
     size = max(width, tensor.storage_bytes - elements * width)
-    return tensor._replace(storage_bytes=size)
+    contents = None if tensor.contents is None else tensor.contents[: size // width]
+    return tensor._replace(storage_bytes=size, contents=contents)
+
+
+def _in_one_storage(arguments: dict[str, Any], changed: Tensor) -> dict[str, Any]:
+    """Arguments of which all that lie in one storage agree on how large it is."""
+    size = changed.storage_bytes
+    return {
+        name: argument._replace(storage_bytes=size)
+        if isinstance(argument, Tensor) and argument.storage == changed.storage
+        else argument
+        for name, argument in arguments.items()
+    }
+
+
+def _wider(tensor: Tensor, random: np.random.Generator) -> Tensor:
+    """Rows that begin further apart; the storage grows with them."""
+    more = int(random.choice([1, 2, 8, 16]))
+    *outer, inner = tensor.strides
+    width = DTYPE_BYTES[tensor.dtype]
+    strides = (*(stride * (row + more) // row for stride, row in _by_row(outer)), inner)
+    steps = zip(tensor.shape, strides, strict=True)
+    end = sum((extent - 1) * stride for extent, stride in steps) + 1
+    size = max(tensor.storage_bytes, tensor.offset + end * width)
+    return tensor._replace(strides=strides, storage_bytes=size)
+
+
+def _by_row(outer: list[int]) -> list[tuple[int, int]]:
+    """Steps of all axes but the innermost, each with that of rows."""
+    row = max(1, outer[-1])
+    return [(stride, row) for stride in outer]
+
+
+def tuned(launch: Launch, random: np.random.Generator) -> Launch:
+    """The same launch, made by an autotuner that sets some tensors to zero and puts others back,
+    but none whose numbers the launch promises."""
+    drawn: tuple[list[str], list[str]] = ([], [])
+    for name, argument in launch.arguments.items():
+        if isinstance(argument, Tensor) and argument.values is None and random.random() < 0.3:
+            drawn[int(random.integers(2))].append(name)
+    reset, restored = map(tuple, drawn)
+    return launch._replace(autotuned=Autotuned(int(random.integers(2, 5)), reset, restored))
 
 
 def _number(value: int, random: np.random.Generator) -> int:
@@ -64,4 +108,4 @@ def _number(value: int, random: np.random.Generator) -> int:
     return max(0, value + step)
 
 
-__all__ = ["varied"]
+__all__ = ["tuned", "varied"]

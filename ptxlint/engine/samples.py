@@ -49,14 +49,15 @@ def check_sample(rule: type[Rule], sample: Sample, *, alone: bool = True) -> lis
     """The findings in a sample, in its own rule's name or in that of all rules; faults of the
     PTX and crashes are among them."""
     text = module_text(sample)
-    metadata = _metadata(sample)
+    metadata = metadata_of(sample)
     select = (rule.id,) if alone else ("ALL", rule.id)
-    item = Input(f"<{rule.id}>", text, metadata, _launches(sample))
+    item = Input(f"<{rule.id}>", text, metadata, launches_of(sample))
     report = run([item], Options(select=select))
     return list(report.findings)
 
 
-def _metadata(sample: Sample) -> KernelMetadata | None:
+def metadata_of(sample: Sample) -> KernelMetadata | None:
+    """What lies beside a sample's kernel; None for nothing."""
     if not sample.metadata:
         return None
     metadata = KernelMetadata()
@@ -65,7 +66,8 @@ def _metadata(sample: Sample) -> KernelMetadata | None:
     return metadata
 
 
-def _launches(sample: Sample) -> tuple[Launch, ...]:
+def launches_of(sample: Sample) -> tuple[Launch, ...]:
+    """The launch that a sample brings, if it brings one."""
     if not sample.launch:
         return ()
     from ptxlint.frontends.launch_layout import read_launch

@@ -319,8 +319,34 @@ ret;
         for grid in (8, 8000):
             word = judged(under(HEAD + both.format(value=value, more=more), (grid,), 7, 1 << 20))
             assert word.status == status, (value, more)
+            assert word.is_repeated == (status == "proved")
             if word.clash is not None:
                 assert word.clash.is_idle == (value == "%r1")
+
+
+def test_programs_that_are_run_and_repeat_each_other_are_told() -> None:
+    """Along y all write the same to the same cells; that those along x do not, runs alone tell."""
+    text = """
+xor.b32 %r5, %r2, 5;
+mul.wide.u32 %rd2, %r5, 128;
+add.s64 %rd3, %rd1, %rd2;
+mul.wide.u32 %rd4, %r4, 4;
+add.s64 %rd3, %rd3, %rd4;
+st.global.b32 [%rd3], {value};
+red.global.add.u32 [%rd1+1048576], {added};
+ret;
+}}
+"""
+    for value, added, said in (
+        ("%r2", "%r3", ("proved", True)), ("%r3", "%r3", ("refuted", False)),
+        ("%r2", "%r2", ("refuted", False)),
+    ):  # fmt: skip
+        word = judged(under(HEAD + text.format(value=value, added=added), (8, 2), 7, 1 << 20))
+        assert (word.status, word.is_repeated) == said, (value, added)
+        assert ("the same to the same cells" in word.reason) == word.is_repeated
+    alone = text.format(value="%r2", added="%r3")
+    word = judged(under(HEAD + alone, (8,), 7, 1 << 20))
+    assert (word.status, word.is_repeated) == ("proved", False)
 
 
 def test_too_many_programs_are_not_mapped() -> None:

@@ -130,6 +130,8 @@ def _arrive(
     """Lanes come to a barrier; those that complete it set all that wait free."""
     lanes = batch.lanes(mask)
     _check_operands(batch, instr, lanes, number, count)
+    if batch.device.record is not None:
+        batch.device.record.arrive(batch, instr, mask)
     numbers = np.unique(np.broadcast_to(number, batch.shape)[lanes])
     for one in numbers.tolist():
         part = lanes & (number == one)

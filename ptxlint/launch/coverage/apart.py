@@ -23,6 +23,7 @@ from ptxlint.launches import Extent
 if TYPE_CHECKING:
     from ptxlint.launch.coverage.runs import Cells, Runs
 
+_WORST: Final = {"refuted": 0, "open": 1, "proved": 2}
 _BITS: Final = {"x": 1, "y": 2, "z": 4}
 _PAIRS: Final = 8
 """Pairs of programs with the same numbers that are run."""
@@ -44,12 +45,16 @@ class Clash(NamedTuple):
 
 
 class Apart(NamedTuple):
-    """The word on one output: proved, refuted by a clash, or open."""
+    """The word on one output: proved, refuted by a clash, or open.
+
+    With `is_repeated` several programs may write a cell, and all that do write the same to it.
+    """
 
     output: Output
     status: str
     reason: str
     clash: Clash | None = None
+    is_repeated: bool = False
 
 
 def apart(under: UnderLaunch, writes: Writes, runs: Callable[[], Runs]) -> Iterator[Apart]:
@@ -92,18 +97,21 @@ class _Work:
                 continue
             if not output.unknown and self._is_repeated(stores, left):
                 along = ", ".join(left)
-                reason = f"programs along {along} write the same to the same cells"
+                words.append(self._repeated(output, along))
                 continue
             words.append(self._by_running(output, stores, self._to_run(pairs, left)))
-        for status in ("refuted", "open", "proved"):
-            for word in words:
-                if word.status == status:
-                    return word
-        return self._unless_elsewhere(output, reason)
+        worst = sorted(words, key=lambda word: (_WORST[word.status], not word.is_repeated))
+        return worst[0] if worst else self._unless_elsewhere(output, reason)
 
-    def _unless_elsewhere(self, output: Output, reason: str) -> Apart:
+    def _unless_elsewhere(self, output: Output, reason: str, is_repeated: bool = False) -> Apart:
         elsewhere = self._writes.elsewhere
-        return Apart(output, "open" if elsewhere else "proved", elsewhere or reason)
+        if elsewhere:
+            return Apart(output, "open", elsewhere)
+        return Apart(output, "proved", reason, is_repeated=is_repeated)
+
+    def _repeated(self, output: Output, axes: str) -> Apart:
+        reason = f"programs along {axes} write the same to the same cells"
+        return self._unless_elsewhere(output, reason, True)
 
     # By algebra ---------------------------------------------------------------------------------
     def _clusters(self, stores: Sequence[Write]) -> Iterator[list[Write]]:
@@ -203,36 +211,41 @@ class _Work:
         cells = self._runs().cells(followed, whole or programs)
         if cells is None:
             return Apart(output, "open", "it writes more cells than are looked at")
-        clash = self._clash(stores, followed, cells)
+        clash, repeated = self._clash(stores, followed, cells)
         if clash is not None:
             if self._influence.is_ordered:
                 ordered = "programs that write the same cells may wait for each other"
                 return Apart(output, "open", ordered)
             return Apart(output, "refuted", "several programs write the same cell", clash)
         if whole is not None and cells.is_whole and len(followed) == len(stores):
+            if repeated:
+                return self._repeated(output, ", ".join(repeated))
             return self._unless_elsewhere(output, "no two programs wrote one cell")
         return Apart(output, "open", reason)
 
     def _clash(
         self, stores: Sequence[Write], followed: Sequence[Write], cells: Cells
-    ) -> Clash | None:
-        """The first cell that two programs write, in a way that matters."""
+    ) -> tuple[Clash | None, list[str]]:
+        """The first cell that two programs write, in a way that matters; and the axes along which
+        programs write the same to the same cells."""
         from ptxlint.launch.coverage.cells import clashes
 
         idle = self._idle(stores)
+        repeated: set[str] = set()
         for first, second, offset in clashes(cells):
             one, two = (cells.programs[int(cells.program[at])] for at in (first, second))
             along = [axis for axis, a, b in zip("xyz", one, two, strict=True) if a != b]
             is_idle = all(_BITS[axis] & idle for axis in along)
             if is_idle and not self._is_idle(along):
+                repeated.update(along)
                 continue
             threads = [
                 self._runs().thread(program, int(cells.thread[at]))
                 for program, at in ((one, first), (two, second))
             ]
             one_store, other = (followed[int(cells.store[at])] for at in (first, second))
-            return Clash(threads[0], threads[1], offset, one_store, other, is_idle)
-        return None
+            return Clash(threads[0], threads[1], offset, one_store, other, is_idle), []
+        return None, sorted(repeated)
 
 
 __all__ = ["Apart", "Clash", "apart"]

@@ -99,8 +99,10 @@ class Influence:
         found = 0
         for value in self._ssa.use_values[instr.index]:
             found |= self._of[value]
-        for operand in instr.args:
-            if isinstance(operand, SpecialRegister):
+        if any(isinstance(part, SpecialRegister) for part in instr.args):
+            # Only whole operands have the component, the axis of `%ctaid.y`.
+            named = [o for o in instr.operands if isinstance(o, SpecialRegister)]
+            for operand in named or (SpecialRegister(""),):
                 found |= _of_special(operand.name)
         return found
 
