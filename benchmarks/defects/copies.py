@@ -152,7 +152,7 @@ DEFECTS: Final = (
            (("  cp.async.wait_group 1; // the first tile\n", ""),)),
     Defect("barrier behind the wait for copies taken out", "racecheck",
            "Each thread waits for its own copies, and reads those of others.",
-           _marked(PIPELINE, "ld.shared.b32 %r6, [%r5];", "EMU905 thread 0"), TWO,
+           _marked(PIPELINE, "ld.shared.b32 %r6, [%r5];", "EMU905 thread 0, EMU914 thread 0"), TWO,
            (("  bar.sync 0; // the first tile\n", ""),)),
     Defect("tile filled again while it is read", "racecheck",
            "Copies of the next round begin while slower warps read this one's tile.",
@@ -168,8 +168,10 @@ DEFECTS: Final = (
            Launch((Tensor(numbered(64)), blank(64))), ((_WAIT, "  bar.sync 0;\n"),)),
     Defect("source of a bulk copy changed too early", "racecheck",
            "The tile is stored to while the copy that reads it may still be under way.",
-           _marked(STORE, "[%r4], 7;", "EMU914 thread 0"), Launch((blank(64),)),
-           (("  cp.async.bulk.wait_group.read 0;\n", ""),)),
+           # The thread leaves without having waited, too.
+           _marked(_marked(STORE, "[%r4], 7;", "EMU914 thread 0"), "[%r3], 256;",
+                   "EMU914 thread 0"),
+           Launch((blank(64),)), (("  cp.async.bulk.wait_group.read 0;\n", ""),)),
     Defect("proxy fence in front of a bulk copy taken out", "racecheck",
            "What threads stored to shared memory is not ordered before the copy that reads it.",
            _marked(STORE, "[%r3], 256;", "EMU914 thread 0"), Launch((blank(64),)),
@@ -181,7 +183,7 @@ DEFECTS: Final = (
            (("  wgmma.wait_group.sync.aligned 0;\n", ""),)),
     Defect("proxy fence in front of wgmma taken out", "racecheck",
            "What threads stored to shared memory is not ordered before wgmma reads it.",
-           WGMMA, WGMMA_LAUNCH, (("  fence.proxy.async.shared::cta;\n", ""),),
-           unseen="What proxies see of each other is not modelled."),
+           _marked(WGMMA, "m64n8k16.f32.f16.f16", "EMU914 thread 0"), WGMMA_LAUNCH,
+           (("  fence.proxy.async.shared::cta;\n", ""),)),
 )  # fmt: skip
 """What goes on beside the threads, and is read before it is there."""

@@ -159,6 +159,8 @@ class Memory:
             batch.watch.access(
                 batch, instr, lanes, self.space, memory, place, size, allowed, writes, reads, values
             )
+        if batch.arrivals is not None and self.space == "shared":
+            batch.arrivals.access(instr, lanes, place, size, allowed, writes, reads)
         return memory, place, allowed
 
     def _locate(

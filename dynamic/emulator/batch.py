@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from ptxlint.dynamic.emulator.effects.clusters import ClusterBarrier
     from ptxlint.dynamic.emulator.frame import Frame
     from ptxlint.dynamic.emulator.program import Program, Segment
+    from ptxlint.dynamic.emulator.sanitizer.arrivals import Arrivals
+    from ptxlint.dynamic.emulator.sanitizer.clocks import Clocks
+    from ptxlint.dynamic.emulator.sanitizer.in_flight import InFlight
     from ptxlint.dynamic.emulator.sanitizer.races import RaceWatch
     from ptxlint.ir.instruction import Instr
 
@@ -100,9 +103,13 @@ class Batch:
         self.is_stuck = False
         """True once lanes were waited for that do not come."""
         self.barriers: dict[int, Barrier] = {}
+        self.clocks: Clocks | None = None
+        """Who has seen what of whom, where somebody asks."""
         self.watch: RaceWatch | None = None
         self.labels: Following | None = None
         self.observer: Observer | None = None
+        self.arrivals: Arrivals | None = None
+        self.in_flight: InFlight | None = None
         self.shared_stride = -(-max(device.shared, 1) // 16) * 16
         self.shared: NDArray[np.uint8] = np.zeros(
             self.shared_stride * len(self.ctas), dtype=np.uint8

@@ -35,6 +35,8 @@ def jump(target: int) -> End:
 
 def leave(batch: Batch, mask: Mask) -> None:
     """The lanes have come to the end of the kernel."""
+    if batch.arrivals is not None:
+        batch.arrivals.leave(batch.taking_part(mask))
     batch.leave(mask)
 
 

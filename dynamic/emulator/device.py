@@ -38,7 +38,7 @@ class Fault(NamedTuple):
     """In so many lanes, the first of which is told."""
     values: dict[str, int]
     origin: Instr | None = None
-    """What brought in what was done wrong with, if that is known."""
+    """What brought in what was done wrong with, or got in its way, if that is known."""
 
 
 class Device:

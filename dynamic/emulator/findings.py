@@ -6,7 +6,7 @@ from typing import Final
 
 from ptxlint.diagnostics import Finding, Related
 from ptxlint.dynamic.emulator.device import Fault
-from ptxlint.engine.emulated import EmulatedRule, memory, synchronisation, values
+from ptxlint.engine.emulated import EmulatedRule, arrivals, memory, synchronisation, values
 from ptxlint.engine.fingerprint import Fingerprints
 from ptxlint.engine.places import Places
 from ptxlint.engine.under_launch import launch_to_dict
@@ -29,8 +29,11 @@ KINDS: Final[dict[str, EmulatedRule]] = {
     "hang": synchronisation.HANG,
     "mbarrier": synchronisation.MBARRIER,
     "barrier": synchronisation.BARRIER,
+    "arrival": arrivals.ARRIVAL,
 }
 """What explains each kind of `ptxlint.dynamic.emulator.device.Fault`."""
+_ORIGINS: Final = {"arrival": "the other one of the two"}
+"""What the second place of a kind is, if nothing comes from there."""
 
 
 def findings(
@@ -78,7 +81,8 @@ def findings(
 def _related(fault: Fault, places: Places) -> tuple[Related, ...]:
     if fault.origin is None:
         return ()
-    return (Related("it comes from here", places.of(fault.origin)),)
+    what = _ORIGINS.get(fault.kind, "it comes from here")
+    return (Related(what, places.of(fault.origin)),)
 
 
 def _by_line(faults: list[Fault], places: Places) -> list[Fault]:

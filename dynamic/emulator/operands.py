@@ -66,6 +66,14 @@ def literal(operand: Operand, type_name: str) -> Array | None:
     return np.array([[number_or_none & ((1 << width) - 1)]], dtype=kind)
 
 
+def number_of(instr: Instr, operand: Operand) -> int:
+    """An operand that is a number in the text. Raises `UnsupportedError`."""
+    number = fold(operand)
+    if number is None:
+        raise UnsupportedError(instr, f"operand {operand!r}")
+    return number
+
+
 def _constant(word: Array, type_name: str) -> Reader:
     values = seen_as(word, type_name)
     return lambda batch: values
@@ -155,4 +163,4 @@ def address(frame: Frame, instr: Instr, operand: Operand) -> Reader:
     return lambda batch: place
 
 
-__all__ = ["Writer", "address", "guard", "literal", "reader", "writer"]
+__all__ = ["Writer", "address", "guard", "literal", "number_of", "reader", "writer"]

@@ -17,8 +17,8 @@ from ptxlint.dynamic.emulator.layout import Layout
 from ptxlint.dynamic.emulator.program import Program
 from ptxlint.dynamic.emulator.record import Record
 from ptxlint.dynamic.emulator.sanitizer.choice import MEMORY, Sanitize
-from ptxlint.dynamic.emulator.sanitizer.races import RaceWatch
 from ptxlint.dynamic.emulator.sanitizer.shadow import Shadow
+from ptxlint.dynamic.emulator.sanitizer.watching import watch
 from ptxlint.dynamic.emulator.schedule import Schedule, ranks
 from ptxlint.dynamic.emulator.translate import translate
 from ptxlint.ir.function import Function
@@ -125,8 +125,9 @@ class Emulator:
         device = Device(grid, block, shared, parameters, arena)
         device.counters = counters
         device.record = record
-        if sanitize.races:
+        if sanitize.races or sanitize.copies:
             lanes = min(lanes, _WATCHED_LANES)
+        if sanitize.races:
             device.shadow = Shadow(len(arena.bytes), True)
         threads = block[0] * block[1] * block[2]
         at_once = max(1, lanes // threads)
@@ -138,8 +139,7 @@ class Emulator:
             with np.errstate(all="ignore"):
                 for start in range(0, len(ctas), at_once):
                     batch = Batch(device, program, ctas[start : start + at_once])
-                    if sanitize.races:
-                        batch.watch = RaceWatch(batch, start, device.shadow)
+                    watch(batch, start, sanitize)
                     if padding is not None:
                         batch.labels = labels = Labels(batch, padding.sites)
                         leaks.append(labels)
@@ -175,6 +175,8 @@ def _followers(batch: Batch, sanitize: Sanitize) -> list[Follower]:
         from ptxlint.dynamic.emulator.labels.blank.tracker import Blank
 
         found.append(Blank(batch))
+    if batch.in_flight is not None and batch.in_flight.is_needed:
+        found.append(batch.in_flight)
     return found
 
 

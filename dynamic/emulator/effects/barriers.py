@@ -226,11 +226,11 @@ def _complete(batch: Batch, barrier: Barrier, done: Array) -> None:
     rows = done[:, None]
     _check_converged(batch, barrier, rows)
     barrier.expected &= ~rows
-    if batch.watch is not None:
+    if batch.clocks is not None:
         goes = np.zeros_like(_warps_of(batch, barrier.lanes))
         for arrival in barrier.waiting:
             goes |= _warps_of(batch, arrival.lanes)
-        batch.watch.clocks.meet(_warps_of(batch, barrier.lanes) & rows, goes & rows)
+        batch.clocks.meet(_warps_of(batch, barrier.lanes) & rows, goes & rows)
     barrier.lanes &= ~rows
     barrier.counts[done] = 0
     left: list[Arrival] = []

@@ -14,14 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxlint.dynamic.emulator.access import Addresses, Lanes
-from ptxlint.dynamic.emulator.batch import Batch, Mask, Step
+from ptxlint.dynamic.emulator.batch import WARP, Batch, Mask, Step
 from ptxlint.dynamic.emulator.effects.atomics import Change, change_of, in_turn
 from ptxlint.dynamic.emulator.effects.mbarriers import complete, shared_address
 from ptxlint.dynamic.emulator.effects.memory import MEMORIES, elements, read, write
 from ptxlint.dynamic.emulator.effects.tensor_copies import tensor_copy
 from ptxlint.dynamic.emulator.formats import RAW, Array, dtype
 from ptxlint.dynamic.emulator.frame import Frame
-from ptxlint.dynamic.emulator.operands import address, reader
+from ptxlint.dynamic.emulator.operands import address, number_of, reader
+from ptxlint.dynamic.emulator.sanitizer.arrivals import by_bulk_copies
 from ptxlint.dynamic.emulator.semantics import UnsupportedError
 from ptxlint.ir.instruction import Instr
 from ptxlint.ir.types import bits
@@ -34,7 +35,7 @@ def bulk(frame: Frame, instr: Instr) -> Step:
     """The step of a bulk copy, or of what belongs to one. Raises `UnsupportedError`."""
     shape = instr.shape
     if shape.has("commit_group") or shape.has("wait_group"):
-        return lambda batch, mask: None
+        return _grouping(instr)
     if shape.has("tensor"):
         return tensor_copy(frame, instr)
     if shape.has("prefetch"):
@@ -52,14 +53,33 @@ def bulk(frame: Frame, instr: Instr) -> Step:
     def step(batch: Batch, mask: Mask) -> None:
         lanes = batch.taking_part(mask)
         found = copied(batch, lanes)
-        if len(found.source):
-            words = found.taken(batch, instr)
-            if change is None:
-                found.put(batch, instr, words)
-            else:
-                _reduce(batch, instr, found, words, kind, change)
-        if barrier is not None:
-            complete(batch, instr, lanes, barrier.of(batch, lanes), PIECE * found.counts)
+        objects = None if barrier is None else barrier.of(batch, lanes)
+        with by_bulk_copies(batch, instr, lanes, objects):
+            if len(found.source):
+                words = found.taken(batch, instr)
+                if change is None:
+                    found.put(batch, instr, words)
+                else:
+                    _reduce(batch, instr, found, words, kind, change)
+        if objects is not None:
+            complete(batch, instr, lanes, objects, PIECE * found.counts)
+
+    return step
+
+
+def _grouping(instr: Instr) -> Step:
+    """The end of a group of bulk copies, or a wait for groups: the copies are done already."""
+    waits = instr.shape.has("wait_group")
+    number = number_of(instr, instr.operands[0]) if waits else 0
+
+    def step(batch: Batch, mask: Mask) -> None:
+        if batch.arrivals is None:
+            return
+        lanes, groups = batch.taking_part(mask), batch.arrivals.agents.bulk
+        if waits:
+            groups.wait(lanes.cta, lanes.thread // WARP, lanes.thread, number)
+        else:
+            groups.commit(lanes.cta, lanes.thread)
 
     return step
 
@@ -150,21 +170,22 @@ def store(frame: Frame, instr: Instr) -> Step:
 
     def step(batch: Batch, mask: Mask) -> None:
         lanes = batch.taking_part(mask)
-        where = to.of(batch, lanes)
-        for column, part in enumerate(reads):
-            values = np.ascontiguousarray(lanes.pick(part(batch)))
-            at = where + column * size
-            if change is None:
-                write(batch, instr, lanes, "shared", at, values.view(RAW[8 * size]), size)
-                continue
-            memory, found, allowed = MEMORIES["shared"].resolve(
-                batch, instr, lanes, at, size, True, True
-            )
-            if allowed is not None:
-                found, values = found[allowed], values[allowed]
-            in_turn(memory, found, [values], change, dtype(seen))
+        where, objects = to.of(batch, lanes), barrier.of(batch, lanes)
+        with by_bulk_copies(batch, instr, lanes, objects):
+            for column, part in enumerate(reads):
+                values = np.ascontiguousarray(lanes.pick(part(batch)))
+                at = where + column * size
+                if change is None:
+                    write(batch, instr, lanes, "shared", at, values.view(RAW[8 * size]), size)
+                    continue
+                memory, found, allowed = MEMORIES["shared"].resolve(
+                    batch, instr, lanes, at, size, True, True
+                )
+                if allowed is not None:
+                    found, values = found[allowed], values[allowed]
+                in_turn(memory, found, [values], change, dtype(seen))
         bytes_ = np.full(len(lanes.index), size * len(parts), dtype=np.int64)
-        complete(batch, instr, lanes, barrier.of(batch, lanes), bytes_)
+        complete(batch, instr, lanes, objects, bytes_)
 
     return step
 

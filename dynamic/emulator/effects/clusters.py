@@ -37,9 +37,9 @@ class ClusterBarrier:
         self.arrived |= lanes
         self.entered = np.where(lanes, self.phase, self.entered)
         batch.events += 1
-        if batch.watch is not None:
+        if batch.clocks is not None:
             cta, thread = np.nonzero(lanes)
-            batch.watch.clocks.hand_over(cta, thread // WARP, "cluster")
+            batch.clocks.hand_over(cta, thread // WARP, "cluster")
         self.complete(batch)
 
     def complete(self, batch: Batch) -> None:
@@ -48,6 +48,9 @@ class ClusterBarrier:
         if done.any():
             self.phase[done] += 1
             self.arrived[done] = False
+            if batch.clocks is not None:
+                for cta in np.flatnonzero(done).tolist():
+                    batch.clocks.complete(cta, "cluster")
             stir(batch, done)
 
 
@@ -76,9 +79,9 @@ def wait(frame: Frame, instr: Instr) -> Waiting | None:
         return out
 
     def go_on(batch: Batch, found: Flags, mask: Mask) -> None:
-        if batch.watch is not None:
+        if batch.clocks is not None:
             cta, thread = np.nonzero(batch.lanes(mask) & found)
-            batch.watch.clocks.pick_up(cta, thread // WARP, "cluster")
+            batch.clocks.pick_up(cta, thread // WARP, "cluster")
         left = batch.lanes(mask) & ~found
         if left.any():
             batch.device.report(

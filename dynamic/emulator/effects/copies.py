@@ -17,7 +17,8 @@ from ptxlint.dynamic.emulator.effects.mbarriers import arrive_of_copies
 from ptxlint.dynamic.emulator.effects.memory import MEMORIES
 from ptxlint.dynamic.emulator.formats import Array
 from ptxlint.dynamic.emulator.frame import Frame
-from ptxlint.dynamic.emulator.operands import address, literal, reader
+from ptxlint.dynamic.emulator.operands import address, literal, number_of, reader
+from ptxlint.dynamic.emulator.sanitizer.arrivals import by_copies
 from ptxlint.dynamic.emulator.semantics import UnsupportedError
 from ptxlint.ir.instruction import Instr
 
@@ -27,7 +28,7 @@ def _cp(frame: Frame, instr: Instr) -> Step | None:
     if shape.has("bulk"):
         return bulk(frame, instr)
     if shape.has("commit_group") or shape.has("wait_group") or shape.has("wait_all"):
-        return lambda batch, mask: None
+        return _grouping(instr)
     if shape.has("mbarrier"):
         return arrive_of_copies(frame, instr)
     target, source, size, *rest = instr.operands
@@ -50,12 +51,30 @@ def _cp(frame: Frame, instr: Instr) -> Step | None:
         if given is not None:
             amount = np.minimum(lanes.pick(given(batch)), np.uint32(count))
         words = _fetch(batch, instr, lanes, place, count, amount)
-        memory, start, allowed = MEMORIES["shared"].resolve(
-            batch, instr, lanes, lanes.pick(to(batch)), count, True, False, words
-        )
+        with by_copies(batch, lanes):
+            memory, start, allowed = MEMORIES["shared"].resolve(
+                batch, instr, lanes, lanes.pick(to(batch)), count, True, False, words
+            )
         if allowed is not None:
             start, words = start[allowed], words[allowed]
         scatter(memory, start, words, count)
+
+    return step
+
+
+def _grouping(instr: Instr) -> Step:
+    """The end of a group of copies, or a wait for groups: the copies are done already."""
+    waits = instr.shape.has("wait_group")
+    number = number_of(instr, instr.operands[0]) if waits else None
+
+    def step(batch: Batch, mask: Mask) -> None:
+        if batch.arrivals is None:
+            return
+        lanes, agents = batch.taking_part(mask), batch.arrivals.agents
+        if instr.shape.has("commit_group"):
+            agents.copies.commit(lanes.cta, lanes.thread)
+        else:
+            agents.wait_for_copies(lanes, number)
 
     return step
 

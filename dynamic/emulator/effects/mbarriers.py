@@ -98,8 +98,6 @@ def change(
     that each lane found. Those who wait are told of phases that are complete."""  # fmt: skip
     words, place, chosen = objects(batch, instr, lanes, where)
     states = np.zeros(len(where), dtype=np.uint64)
-    if batch.watch is not None:
-        _order(batch, lanes.only(chosen), place, batch.watch.clocks.hand_over)
     ended = np.zeros(batch.shape[0], dtype=bool)
     order = np.argsort(place, kind="stable")
     ordered = place[order]
@@ -113,6 +111,9 @@ def change(
         given = arrivals[who]
         found = mbarrier.changed(words[here], given, bytes_[who], given if drops else 0 * given)
         words[here] = found.words
+        if batch.clocks is not None:
+            _order(batch, lanes.only(who), where[who], batch.clocks.hand_over)
+            _complete(batch, lanes.only(who[found.completed]), where[who[found.completed]])
         ended[lanes.cta[who[found.completed]]] = True
         if found.is_over.any():
             _report(
@@ -128,11 +129,20 @@ def change(
     return states
 
 
-def _order(batch: Batch, lanes: Lanes, place: NDArray[np.int64], how: Callable[..., None]) -> None:
-    """Tell who watches races that lanes come to objects, or go on from there."""
-    for one in np.unique(place).tolist():
-        here = place == one
+def _order(batch: Batch, lanes: Lanes, where: Addresses, how: Callable[..., None]) -> None:
+    """Tell the clocks that lanes come to objects, or go on from there."""
+    for one in np.unique(where).tolist():
+        here = where == one
         how(lanes.cta[here], lanes.thread[here] // WARP, one)
+
+
+def _complete(batch: Batch, lanes: Lanes, where: Addresses) -> None:
+    """Tell the clocks that phases of objects are complete."""
+    assert batch.clocks is not None
+    for cta, one in zip(lanes.cta.tolist(), where.tolist(), strict=True):
+        if batch.arrivals is not None:
+            batch.arrivals.agents.complete(cta, one)
+        batch.clocks.complete(cta, one)
 
 
 # Instructions ---------------------------------------------------------------------------------
@@ -229,7 +239,10 @@ def arrive_of_copies(frame: Frame, instr: Instr) -> Step:
     def step(batch: Batch, mask: Mask) -> None:
         lanes = batch.taking_part(mask)
         one = np.ones(len(lanes.index), dtype=np.int64)
-        change(batch, instr, lanes, where.of(batch, lanes), one if counts else 0 * one, 0 * one)
+        at = where.of(batch, lanes)
+        if batch.arrivals is not None:
+            batch.arrivals.agents.arrive_with_copies(lanes, at)
+        change(batch, instr, lanes, at, one if counts else 0 * one, 0 * one)
 
     return step
 
@@ -260,10 +273,9 @@ def _wait(frame: Frame, instr: Instr) -> Waiting | None:
 
     def go_on(batch: Batch, found: Flags, mask: Mask) -> None:
         put(batch, found, mask)
-        if batch.watch is not None:
+        if batch.clocks is not None:
             lanes = Lanes(batch, batch.lanes(mask) & found)
-            _, at, chosen = objects(batch, instr, lanes, where.of(batch, lanes))
-            _order(batch, lanes.only(chosen), at, batch.watch.clocks.pick_up)
+            _order(batch, lanes, where.of(batch, lanes), batch.clocks.pick_up)
 
     return until(is_over, go_on)
 

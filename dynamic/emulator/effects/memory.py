@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from ptxlint.dynamic.emulator.access import Addresses, Lanes, Memory, gather, generic, scatter
-from ptxlint.dynamic.emulator.batch import Batch, Mask, Reader, Step
+from ptxlint.dynamic.emulator.batch import WARP, Batch, Mask, Reader, Step
 from ptxlint.dynamic.emulator.formats import RAW, Array, dtype, fitted, raw
 from ptxlint.dynamic.emulator.frame import Frame
 from ptxlint.dynamic.emulator.operands import address, literal, reader
@@ -167,9 +167,13 @@ def _nothing(frame: Frame, instr: Instr) -> Step:
 
 
 def _fence(frame: Frame, instr: Instr) -> Step:
-    """Nothing, but for those who watch whether accesses of CTAs are ordered."""
-    reaches = any(instr.shape.has(word) for word in ("gpu", "sys", "gl", "cluster"))
-    if not reaches or instr.shape.has("proxy"):
+    """Nothing, but for those who watch whether accesses of CTAs are ordered, and what the async
+    proxy sees of shared memory."""
+    shape = instr.shape
+    if shape.has("proxy"):
+        is_async = shape.has("async") and shape.space != "global"
+        return _proxy_fence if is_async else _nothing(frame, instr)
+    if not any(shape.has(word) for word in ("gpu", "sys", "gl", "cluster")):
         return _nothing(frame, instr)
 
     def step(batch: Batch, mask: Mask) -> None:
@@ -177,6 +181,12 @@ def _fence(frame: Frame, instr: Instr) -> Step:
             batch.watch.fence(batch.taking_part(mask))
 
     return step
+
+
+def _proxy_fence(batch: Batch, mask: Mask) -> None:
+    if batch.arrivals is not None:
+        lanes = batch.taking_part(mask)
+        batch.arrivals.agents.clocks.fence(lanes.cta, lanes.thread // WARP)
 
 
 ROWS: Final[dict[str, Callable[[Frame, Instr], Step | None]]] = {

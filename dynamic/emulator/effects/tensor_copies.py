@@ -20,6 +20,7 @@ from ptxlint.dynamic.emulator.effects.memory import MEMORIES, read
 from ptxlint.dynamic.emulator.formats import RAW, Array, Flags, dtype
 from ptxlint.dynamic.emulator.frame import Frame
 from ptxlint.dynamic.emulator.operands import address, reader
+from ptxlint.dynamic.emulator.sanitizer.arrivals import by_bulk_copies
 from ptxlint.dynamic.emulator.semantics import UnsupportedError
 from ptxlint.dynamic.emulator.swizzle import swizzled
 from ptxlint.dynamic.emulator.tensor_map import ELEMENTS, SIZE, SWIZZLES, TensorMap, decode
@@ -47,13 +48,15 @@ def tensor_copy(frame: Frame, instr: Instr) -> Step:
 
     def step(batch: Batch, mask: Mask) -> None:
         for tile in copied(batch, batch.taking_part(mask)):
-            if not is_load:
-                tile.store()
-                continue
-            tile.load()
-            if barrier is not None:
+            objects = None if barrier is None else barrier.of(batch, tile.lanes)
+            with by_bulk_copies(batch, instr, tile.lanes, objects):
+                if is_load:
+                    tile.load()
+                else:
+                    tile.store()
+            if objects is not None:
                 size = np.full(len(tile.lanes.index), tile.bytes, dtype=np.int64)
-                complete(batch, instr, tile.lanes, barrier.of(batch, tile.lanes), size)
+                complete(batch, instr, tile.lanes, objects, size)
 
     return step
 

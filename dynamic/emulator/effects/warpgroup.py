@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from ptxlint.dynamic.emulator.access import Lanes, gather
-from ptxlint.dynamic.emulator.batch import WARP, Batch, Mask
+from ptxlint.dynamic.emulator.batch import WARP, Batch, Mask, Step
 from ptxlint.dynamic.emulator.effects.exchange import groups
 from ptxlint.dynamic.emulator.effects.matrix import (
     as_numbers,
@@ -30,11 +30,11 @@ from ptxlint.dynamic.emulator.formats import Array, dtype, raw
 from ptxlint.dynamic.emulator.frame import Frame
 from ptxlint.dynamic.emulator.matrix_descriptor import PIECE, addresses
 from ptxlint.dynamic.emulator.meeting import warpgroup_meeting
-from ptxlint.dynamic.emulator.operands import reader
+from ptxlint.dynamic.emulator.operands import number_of, reader
+from ptxlint.dynamic.emulator.sanitizer.arrivals import by_matrices
 from ptxlint.dynamic.emulator.semantics import UnsupportedError
 from ptxlint.ir.instruction import Instr
 from ptxlint.ir.operand import Operand, Register, Vector
-from ptxlint.ir.pattern import fold
 from ptxlint.ir.types import bits
 
 if TYPE_CHECKING:
@@ -62,18 +62,22 @@ class _Form(NamedTuple):
 def _wgmma(frame: Frame, instr: Instr) -> Waiting:
     shape = instr.shape
     if not shape.has("mma_async"):
-        return warpgroup_meeting(lambda batch, mask: None)
+        return warpgroup_meeting(_ordering(instr))
     if shape.has("sp"):
         raise UnsupportedError(instr, "wgmma with sparse A")
     target, a, b, scale, *immediates = instr.operands
-    form = _form(instr, [_immediate(instr, operand) for operand in immediates], a)
+    form = _form(instr, [number_of(instr, operand) for operand in immediates], a)
     columns = _registers(frame, instr, target)
+    factors = _registers(frame, instr, a) if isinstance(a, Vector) else []
     read_a, read_b = _operand_a(frame, instr, a, form), _from_shared(frame, instr, b, form, 1)
     adds = reader(frame, instr, scale, "pred")
 
     def step(batch: Batch, mask: Mask) -> None:
         leaders = _leaders(batch, instr, mask)
-        left, right = read_a(batch, mask, leaders), read_b(batch, mask, leaders)
+        if batch.in_flight is not None:
+            batch.in_flight.start(instr, leaders, columns, factors)
+        with by_matrices(batch, leaders):
+            left, right = read_a(batch, mask, leaders), read_b(batch, mask, leaders)
         if form.signs != (1, 1):
             left = left * (form.signs[0] * form.signs[1])
         if batch.watch is not None:
@@ -94,6 +98,25 @@ def _wgmma(frame: Frame, instr: Instr) -> Waiting:
     return warpgroup_meeting(step)
 
 
+def _ordering(instr: Instr) -> Step:
+    """`wgmma.fence`, `.commit_group` and `.wait_group`: the products are done already."""
+    shape = instr.shape
+    number = number_of(instr, instr.operands[0]) if shape.has("wait_group") else 0
+
+    def step(batch: Batch, mask: Mask) -> None:
+        if batch.arrivals is None or batch.in_flight is None:
+            return
+        lanes, agents = batch.taking_part(mask), batch.arrivals.agents
+        if shape.has("commit_group"):
+            agents.commit_matrices(lanes)
+        elif shape.has("wait_group"):
+            agents.wait_for_matrices(lanes, number)
+        else:
+            batch.in_flight.fence(lanes)
+
+    return step
+
+
 def _form(instr: Instr, immediates: list[int], a: Operand) -> _Form:
     shape = instr.shape
     found = next((m for m in map(_SHAPE.fullmatch, shape.modifiers) if m), None)
@@ -112,13 +135,6 @@ def _form(instr: Instr, immediates: list[int], a: Operand) -> _Form:
     majors = not turned_a, not turned_b
     return _Form(n, k, result, (kinds[0], kinds[1]), (signs[0], signs[1]), majors,
                  shape.has("satfinite"))  # fmt: skip
-
-
-def _immediate(instr: Instr, operand: Operand) -> int:
-    number = fold(operand)
-    if number is None:
-        raise UnsupportedError(instr, f"operand {operand!r}")
-    return number
 
 
 def _width(kind: str) -> int:

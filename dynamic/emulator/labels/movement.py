@@ -77,16 +77,19 @@ def replaying(
 ) -> Iterator[None]:
     """A while in which registers, and shared memory, hold other words and nothing is noted: for a
     step that is run once more on labels."""
-    device, watch, bytes_ = batch.device, batch.watch, batch.shared
+    device, bytes_ = batch.device, batch.shared
+    watching = batch.watch, batch.clocks, batch.arrivals, batch.in_flight
     counters, device.counters = device.counters, None
-    batch.watch, device.is_muted = None, True
+    batch.watch = batch.clocks = batch.arrivals = batch.in_flight = None
+    device.is_muted = True
     if shared is not None:
         batch.shared = shared
     try:
         with swapped(batch, words):
             yield
     finally:
-        batch.shared, batch.watch = bytes_, watch
+        batch.shared = bytes_
+        batch.watch, batch.clocks, batch.arrivals, batch.in_flight = watching
         device.counters, device.is_muted = counters, False
 
 

@@ -11,6 +11,8 @@ class Sanitize(NamedTuple):
 
     races: bool = False
     """Accesses to one byte that nothing orders."""
+    copies: bool = False
+    """Data of asynchronous copies and matrix products that is touched before these are done."""
     uninitialised: bool = False
     """What nothing was written to, in registers and memory: told where it decides on a branch, a
     guard or an address, and where it is stored to global memory."""

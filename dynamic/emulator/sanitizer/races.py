@@ -30,9 +30,8 @@ Places = NDArray[np.int64]
 class RaceWatch:
     """The races of one batch in its shared memory, and with other CTAs in global memory."""
 
-    def __init__(self, batch: Batch, first: int, global_: Shadow | None) -> None:
-        ctas, threads = batch.shape
-        self.clocks = Clocks(ctas, -(-threads // _WARP))
+    def __init__(self, batch: Batch, clocks: Clocks, first: int, global_: Shadow | None) -> None:
+        self.clocks = clocks
         self._first = first
         """How many CTAs ran before this batch: CTAs are told apart by their number."""
         self._shared = Shadow(len(batch.shared), False)
@@ -92,7 +91,7 @@ class RaceWatch:
             if reads:
                 between.take(number, where)
             if writes and (releases or between.has_fenced(number)):
-                between.leave(number, where, known[one, own].copy())
+                between.leave(number, where, known[one, own, : known.shape[1]].copy())
                 known[one, own, own] += 1
 
     def seen(self, cta: Places, owner: NDArray[np.int32], touch: Touch) -> Flags:

@@ -53,7 +53,8 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, int]]:
 
 
 def ran(text: str, shared: int, tile: Tile) -> tuple[NDArray[np.float16], list[Fault]]:
-    """What the kernel wrote, and what was found; races are watched."""
+    """What the kernel wrote, and what was found; races and copies are
+    watched."""
     module = parse(text, "product.ptx")
     (function,) = module.kernels()
     emulator = Emulator(module, function)
@@ -76,7 +77,7 @@ def ran(text: str, shared: int, tile: Tile) -> tuple[NDArray[np.float16], list[F
     threads = int(function.directives["reqntid"][0])
     grid = (-(-M // m), -(-N // n), 1)
     outcome = emulator.run(
-        grid, (threads, 1, 1), values, arena, shared, sanitize=Sanitize(races=True)
+        grid, (threads, 1, 1), values, arena, shared, sanitize=Sanitize(races=True, copies=True)
     )
     assert outcome.is_complete
     return arena.contents(out).view(np.float16).reshape(M, N), outcome.faults
@@ -93,7 +94,11 @@ def test_loading_and_multiplying_apart(compiled: list[tuple[str, int]], number: 
 
 @pytest.mark.parametrize(
     ("number", "kinds"),
-    [(3, {"deadlock"}), (4, {"race", "mbarrier"}), (5, {"race", "mbarrier", "deadlock"})],
+    [
+        (3, {"deadlock"}),
+        (4, {"race", "mbarrier", "arrival"}),
+        (5, {"race", "mbarrier", "deadlock", "arrival"}),
+    ],
 )
 def test_a_meeting_that_is_left_out(
     compiled: list[tuple[str, int]], number: int, kinds: set[str]
