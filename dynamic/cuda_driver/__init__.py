@@ -12,6 +12,7 @@ from .library import CudaError, Driver, NoDriverError
 from .memory import Memory
 from .module import Function, Module
 from .placement import Placement, PlacementError
+from .tensor_map import encoded
 
 __all__ = [
     "Context",
@@ -24,5 +25,6 @@ __all__ = [
     "NoDriverError",
     "Placement",
     "PlacementError",
+    "encoded",
     "run",
 ]

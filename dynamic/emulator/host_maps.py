@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ptxlint.dynamic.emulator.inputs import InputError
-from ptxlint.dynamic.emulator.tensor_map import SWIZZLES, of_tensor
+from ptxlint.dynamic.emulator.tensor_map import SWIZZLES, TensorMap, of_tensor
 from ptxlint.facts import KernelMetadata
 from ptxlint.launch.binding import Bound, Region
 from ptxlint.launches import Descriptor
@@ -29,7 +29,24 @@ class Tile(NamedTuple):
 def host_maps(
     bound: Bound, starts: Mapping[int, int], metadata: KernelMetadata | None
 ) -> dict[str, bytes]:
-    """By parameter, the map that is passed; `starts` are device addresses of storages.
+    """By parameter, the bytes of the map that is passed, as the emulator reads them.
+
+    Raises `InputError` as `maps_of`, and for a map that has no room in them.
+    """
+    out = {}
+    for parameter, found in maps_of(bound, starts, metadata).items():
+        try:
+            out[parameter] = found.encode()
+        except ValueError as error:
+            name = bound.descriptors[parameter].name
+            raise InputError(f"the descriptor `{name}`: {error}") from None
+    return out
+
+
+def maps_of(
+    bound: Bound, starts: Mapping[int, int], metadata: KernelMetadata | None
+) -> dict[str, TensorMap]:
+    """By parameter, what the map says that is passed; `starts` are device addresses of storages.
 
     Raises `InputError` for a descriptor that no map of the emulator stands for.
     """
@@ -39,25 +56,22 @@ def host_maps(
         given = bound.arguments[region.name]
         assert isinstance(given, Descriptor)
         tile = tiles[number] if number < len(tiles) else Tile(given.block, None)
-        out[parameter] = _encoded(region, given, tile, starts[region.storage] - region.low)
+        out[parameter] = _map(region, given, tile, starts[region.storage] - region.low)
     return out
 
 
-def _encoded(region: Region, given: Descriptor, tile: Tile, address: int) -> bytes:
+def _map(region: Region, given: Descriptor, tile: Tile, address: int) -> TensorMap:
     tensor = given.tensor
     where = f"the descriptor `{region.name}`"
     if tile.problem:
         raise InputError(f"{where} {tile.problem}, which is not emulated")
     try:
-        found: bytes = of_tensor(
+        return of_tensor(
             address, tensor.dtype, tensor.shape, tensor.strides, tile.block,
             padding=given.padding, swizzle=tile.swizzle,
-        ).encode()  # fmt: skip
-        return found
+        )  # fmt: skip
     except KeyError:
         raise InputError(f"{where}: tensor maps have no elements of {tensor.dtype}") from None
-    except ValueError as error:
-        raise InputError(f"{where}: {error}") from None
 
 
 def _tiles(metadata: KernelMetadata | None) -> list[Tile]:
@@ -87,4 +101,4 @@ def _tile(entry: dict[str, Any]) -> Tile:
     return Tile(block, swizzle, problem)
 
 
-__all__ = ["Tile", "host_maps"]
+__all__ = ["Tile", "host_maps", "maps_of"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -89,7 +89,7 @@ def _ran(
         x, y, z = bound.launch.cluster
         raise InputError(f"a cluster has ({x}, {y}, {z}) CTAs; only clusters of one are emulated")
     arena = emulator.arena()
-    storages = _allocate(arena, bound, inputs, read_only)
+    storages = _allocate(arena, storages_of(bound, inputs), read_only)
     shared = max(0, bound.shared)
     ctas, sampled = (only, 0) if only is not None else _sample(bound.grid, most_ctas)
     values = _parameters(emulator, bound, storages)
@@ -109,44 +109,66 @@ def _ran(
         keeps_interrupted=keeps_interrupted,
         record=record,
     )
-    outputs = {}
+    bytes_ = {number: arena.contents(allocation) for number, allocation in storages.items()}
+    return Ran(outcome, tensors_of(bound, bytes_), sampled, bytes_, storages)
+
+
+def tensors_of(bound: Bound, storages: Mapping[int, NDArray[np.uint8]]) -> dict[str, Array]:
+    """By argument name the bits of each tensor's elements, out of the bytes of its storage."""
+    found = {}
     for region in (*bound.regions.values(), *bound.descriptors.values()):
-        start = storages.get(region.storage)
-        if start is not None and region.tensor.dtype in DTYPE_BYTES:
+        bytes_ = storages.get(region.storage)
+        if bytes_ is not None and region.tensor.dtype in DTYPE_BYTES:
             width = DTYPE_BYTES[region.tensor.dtype]
-            bytes_ = arena.contents(start)
             held = np.array(view(bytes_, region.tensor, width))
-            outputs[region.name] = typed(held, region.tensor.dtype)
-    behind = {number: arena.contents(allocation) for number, allocation in storages.items()}
-    return Ran(outcome, outputs, sampled, behind, storages)
+            found[region.name] = typed(held, region.tensor.dtype)
+    return found
 
 
-def _allocate(
-    arena: Arena, bound: Bound, inputs: Inputs, read_only: Collection[int]
-) -> dict[int, Allocation]:
-    """Memory for each storage, aligned as the launch promises and no better."""
-    found: dict[int, Allocation] = {}
-    regions: dict[int, list[Region]] = {}
-    for region in bound.regions.values():
-        regions.setdefault(region.storage, []).append(region)
-    for region in bound.descriptors.values():
-        regions.setdefault(region.storage, []).append(region)
-    total = sum(group[0].tensor.storage_bytes for group in regions.values())
+class Storage(NamedTuple):
+    """Memory that tensors of a launch lie in: the first of them, its size in bytes, what it holds
+    before the launch (None: nothing yet), and whether the host gave it back already."""
+
+    first: Region
+    size: int
+    contents: Array | None
+    is_freed: bool
+
+
+def storages_of(bound: Bound, inputs: Inputs) -> dict[int, Storage]:
+    """The storages of a launch by their numbers. Raises `InputError` for too much memory, and for
+    contents that do not fit."""
+    groups: dict[int, list[Region]] = {}
+    for region in (*bound.regions.values(), *bound.descriptors.values()):
+        groups.setdefault(region.storage, []).append(region)
+    total = sum(group[0].tensor.storage_bytes for group in groups.values())
     if total > MOST_BYTES:
         raise InputError(
             f"the launch has {total / (1 << 30):,.1f} GiB of tensors; at most "
             f"{MOST_BYTES >> 30} GiB are emulated: take a smaller launch"
         )
-    for storage, group in regions.items():
+    found = {}
+    for storage, group in groups.items():
         first = group[0]
         size = first.tensor.storage_bytes
         contents = inputs.contents(first.name, first.tensor, size)
+        is_freed = any(region.tensor.freed for region in group)
+        found[storage] = Storage(first, size, contents, is_freed)
+    return found
+
+
+def _allocate(
+    arena: Arena, storages: Mapping[int, Storage], read_only: Collection[int]
+) -> dict[int, Allocation]:
+    """Memory for each storage, aligned as the launch promises and no better."""
+    found: dict[int, Allocation] = {}
+    for number, (first, size, contents, is_freed) in storages.items():
         shift = (first.address + first.low) % _ALIGNMENT
-        found[storage] = arena.allocate(
-            first.name, size, contents, shift=shift, is_read_only=storage in read_only
+        found[number] = arena.allocate(
+            first.name, size, contents, shift=shift, is_read_only=number in read_only
         )
-        if any(region.tensor.freed for region in group):
-            arena.free(found[storage])
+        if is_freed:
+            arena.free(found[number])
     return found
 
 
@@ -185,4 +207,6 @@ def _sample(grid: Extent, most: int) -> tuple[list[Extent] | None, int]:
     return [(int(n % x), int(n // x % y), int(n // (x * y))) for n in numbers], count
 
 
-__all__ = ["MOST_BYTES", "MOST_CTAS", "Ran", "run_launch"]
+__all__ = [
+    "MOST_BYTES", "MOST_CTAS", "Ran", "Storage", "run_launch", "storages_of", "tensors_of",
+]  # fmt: skip

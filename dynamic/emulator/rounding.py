@@ -8,7 +8,7 @@ and Correctly Rounded Sums: Proved Algorithms Using Rounding to Odd", IEEE Trans
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -259,23 +259,39 @@ def _fma_exactly(a: float, b: float, c: float) -> float:
         return float("inf") if exact > 0 else float("-inf")
 
 
-def flushed(values: Array) -> Array:
-    """Numbers with subnormals put to zero of the same sign (`.ftz`); float32."""
-    word = values.view(np.uint32)
+SMALLEST_NORMAL: Final = {"f16": 2.0**-14, "bf16": 2.0**-126, "f32": 2.0**-126}
+"""What `.ftz` leaves of each format at least."""
+
+
+def flushed(values: Array, kind: str = "f32") -> Array:
+    """Numbers that are subnormal in a format put to zero of the same sign (`.ftz`); float32, or
+    float16 for f16."""
+    sign, one, smallest = _FLUSHED[kind, values.dtype.itemsize]
+    word = values.view(sign.dtype)
     # Zeros, less one, are the greatest of all words.
-    tiny = (word + word) - _ONE32 < _TINY
+    tiny = (word + word) - one < smallest
     if not some(tiny):
         return values
-    return np.where(tiny, word & _SIGN32, word).view(np.float32)
+    return np.where(tiny, word & sign, word).view(values.dtype)
 
 
-_ONE32: Final = np.array([1], dtype=np.uint32)
-_SIGN32: Final = np.array([1 << 31], dtype=np.uint32)
-_TINY: Final = np.array([(1 << 24) - 1], dtype=np.uint32)
-"""The bits of 2^-126, its sign shifted out, less one."""
+def _limits(smallest: int, kind: Any) -> tuple[Array, Array, Array]:
+    """The sign, one, and the bits of a smallest normal number, its sign shifted out, less one."""
+    sign = 1 << (8 * np.dtype(kind).itemsize - 1)
+    found = [np.array([n], dtype=kind) for n in (sign, 1, 2 * smallest - 1)]
+    return found[0], found[1], found[2]
+
+
+_FLUSHED: Final = {
+    ("f32", 4): _limits(0x00800000, np.uint32),
+    ("bf16", 4): _limits(0x00800000, np.uint32),
+    ("f16", 4): _limits(0x38800000, np.uint32),
+    ("f16", 2): _limits(0x0400, np.uint16),
+}
+"""By the format and the bytes of the numbers."""
 
 
 __all__ = [
-    "FORMATS", "Format", "decoded", "encoded", "flushed", "fma32", "fma64", "from_bf16",
-    "narrowed", "odd_sum", "to_bf16", "two_product", "two_sum",
+    "FORMATS", "SMALLEST_NORMAL", "Format", "decoded", "encoded", "flushed", "fma32", "fma64",
+    "from_bf16", "narrowed", "odd_sum", "to_bf16", "two_product", "two_sum",
 ]  # fmt: skip

