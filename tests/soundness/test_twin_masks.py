@@ -32,7 +32,7 @@ def empty_lanes(sizes: Mapping[str, int], constants: Mapping[str, Any]) -> int:
         return -sizes["K"] % constants.get("BLOCK_K", 1)
     if "n_rows" in sizes:
         return -sizes["n_rows"] % int(constants["BLOCK_M"])
-    return -sizes["n_cols"] % int(constants["BLOCK"])
+    return -(sizes["n_cols"] if "n_cols" in sizes else sizes["n"]) % int(constants["BLOCK"])
 
 
 def judge(twin: Any, settled: Mapping[str, Any], capability: int, folder: Path) -> Counter[str]:
@@ -69,9 +69,8 @@ def test_a_twin(kernel: str, capability: int, folder: Path) -> None:
 @pytest.mark.parametrize("capability", [80, 90])
 def test_all_twins(capability: int, folder: Path) -> None:
     counts: Counter[str] = Counter()
-    for twin in TWINS.TWINS:
-        for settled in twin.builds:
-            counts += judge(twin, settled, capability, folder)
+    for twin, settled in TWINS.builds(capability):
+        counts += judge(twin, settled, capability, folder)
     print(f"sm_{capability}: {dict(counts)}")
     assert counts["proved, kept"] > 400
     assert counts["refuted, leaks"] > 80

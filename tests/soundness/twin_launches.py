@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,14 @@ TWINS = [twin for twin in BUILDS.twins() if twin.kernel in by_twin]
 def twin_of(kernel: str) -> Any:
     """A twin by the name of its kernel."""
     return next(twin for twin in TWINS if twin.kernel == kernel)
+
+
+def builds(capability: int) -> Iterator[tuple[Any, dict[str, Any]]]:
+    """All twins with each of their builds that a compute capability can have."""
+    for twin in TWINS:
+        if capability >= twin.since:
+            for settled in twin.builds:
+                yield twin, settled
 
 
 def built(twin: Any, settled: Mapping[str, Any], capability: int, folder: Path) -> Any:
