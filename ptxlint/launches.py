@@ -29,6 +29,19 @@ SCALAR_BYTES: Final[Mapping[str, int]] = {
 """Bytes of a parameter, by Triton's name of its type."""
 
 
+class Recorded(NamedTuple):
+    """Bytes that a storage held before the launch, from byte `start` on: those of the array `key`
+    in the .npz `path`. Without a key nothing was recorded, for a `reason`."""
+
+    key: str
+    start: int = 0
+    known: bool = True
+    """False for what comes of kernels that did not run or of tensors that were not computed: a GPU
+    would have held something else."""
+    reason: str = ""
+    path: str = ""
+
+
 class Tensor(NamedTuple):
     """A tensor argument.
 
@@ -54,6 +67,8 @@ class Tensor(NamedTuple):
     known; `values` are then the least and the greatest of them."""
     freed: bool = False
     """The storage was given back before the launch: nothing in it may be accessed."""
+    recorded: Recorded | None = None
+    """What its memory held; None if nobody was asked to record that."""
 
 
 def reach(tensor: Tensor) -> int:
@@ -149,6 +164,7 @@ __all__ = [
     "Descriptor",
     "Extent",
     "Launch",
+    "Recorded",
     "Scalar",
     "Tensor",
     "Unknown",

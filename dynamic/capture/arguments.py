@@ -14,6 +14,7 @@ from ptxlint.launches import (
     Unknown,
 )
 
+from .contents import Contents, being_captured
 from .kernels import Tuple
 from .memory import extent
 from .storages import Storage, Storages, unwatched
@@ -35,8 +36,9 @@ _INTEGERS = re.compile(r"[iu]\d+")
 class Reader:
     """Reads the arguments of one launch."""
 
-    def __init__(self, storages: Storages, tensor_maps: bool) -> None:
+    def __init__(self, storages: Storages, tensor_maps: bool, held: Contents | None = None) -> None:
         self._storages = storages
+        self._held = held
         self._tensor_maps = tensor_maps
         self._numbers: dict[Any, int] = {}
         self._parameters = 0
@@ -119,6 +121,7 @@ class Reader:
             values=values,
             contents=contents,
             freed=is_freed,
+            recorded=None if self._held is None or is_freed else self._held.of(tensor, known),
         )
 
     def _descriptor(self, value: Any, kind: str) -> Argument:
@@ -154,13 +157,6 @@ def _flags(kind: str) -> int:
     return int(expand_signature([kind], [], "nvTmaDesc").count("i1"))
 
 
-def _being_captured() -> bool:
-    """True while a CUDA graph is recorded on the GPU."""
-    import torch
-
-    return bool(torch.cuda.is_current_stream_capturing())
-
-
 def _unwrapped(value: Any) -> Any:
     """The tensor behind what `triton.reinterpret` made."""
     while not hasattr(value, "untyped_storage") and hasattr(value, "base"):
@@ -175,7 +171,7 @@ def _values(
     few; None if nobody knows."""
     if known is None or not known.known or tensor.is_meta or str(tensor.dtype) not in COUNTING:
         return None, None
-    if tensor.device.type == "cuda" and _being_captured():
+    if tensor.device.type == "cuda" and being_captured():
         # To look would end the capture of a CUDA graph.
         return None, None
     size = tensor.untyped_storage().nbytes()

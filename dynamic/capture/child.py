@@ -52,7 +52,9 @@ def _run(plan: dict[str, Any], journal: Journal) -> tuple[str, str]:
     """Status and message."""
     from .recording import Options, recording
 
-    options = Options(autotune=plan["autotune"], gpu=plan["gpu"])
+    options = Options(
+        autotune=plan["autotune"], gpu=plan["gpu"], record_inputs=plan["record_inputs"]
+    )
     try:
         import torch
         import triton

@@ -22,6 +22,11 @@ _COUNTS_EVERY = 1.0
 """Seconds between lines that only say how often a launch was repeated."""
 
 
+def contents_of(journal: Path) -> Path:
+    """Where what memory held is kept beside a journal, a file for each key."""
+    return journal.with_suffix(".contents")
+
+
 class Journal(Sink):
     """Writes a journal, and the kernels into the bundle."""
 
@@ -29,6 +34,7 @@ class Journal(Sink):
         # One write a line, at the end of the file whoever writes: forked children may, too.
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
         self._bundle = bundle
+        self._contents = contents_of(path)
         self._process = os.getpid()
         self._told_of_fork = False
         self._counts: dict[tuple[str, int], int] = {}
@@ -66,6 +72,15 @@ class Journal(Sink):
         self._put(entry["cubin"], kernel.cubin)
         self._put(entry["metadata"], (json.dumps(kernel.metadata, sort_keys=True) + "\n").encode())
         self.write("kernel", entry=entry)
+
+    def contents(self, key: str, data: bytes) -> None:
+        """A file, before the line that names it."""
+        if self._forked("a kernel"):
+            return
+        self._contents.mkdir(exist_ok=True)
+        part = self._contents / f"{key}.part"
+        part.write_bytes(data)
+        part.rename(self._contents / key)
 
     def _put(self, name: str, data: bytes) -> None:
         (self._bundle / name).write_bytes(data)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
-from ptxlint.launches import Argument, Descriptor, Launch, Tensor
+from ptxlint.launches import Argument, Descriptor, Launch, Recorded, Tensor
 
 _MOST_TOLD = 4
 """Launches that differ in the order of what lies in memory alone and are told apart by it."""
+_TOLD_ELSEWHERE = Recorded("", reason=f"{_MOST_TOLD} launches that are like it are recorded")
 Signature: TypeAlias = dict[str, Any]
 """Triton's type of each parameter: a text, or a tuple of them."""
 
@@ -67,6 +68,9 @@ class Sink:
     def launch(self, kernel: Kernel, index: int, launch: Launch, again: bool) -> None:
         """A launch was taken in as number `index`; `again` if it was there already."""
 
+    def contents(self, key: str, data: bytes) -> None:
+        """Bytes that launches will name by their key."""
+
     def trouble(self, trouble: Trouble) -> None:
         """Something is not captured."""
 
@@ -77,6 +81,8 @@ class Captured:
     def __init__(self, sink: Sink | None = None) -> None:
         self.sink = sink or Sink()
         self.troubles: list[Trouble] = []
+        self.contents: dict[str, bytes] = {}
+        """What launches say was recorded, by key."""
         self._kernels: dict[str, Kernel] = {}
         self._indices: dict[tuple[str, Any], int] = {}
         self._told: dict[tuple[str, Any], int] = {}
@@ -112,8 +118,8 @@ class Captured:
     def _limited(
         self, kernel: Kernel, key: tuple[str, Any], launch: Launch
     ) -> tuple[tuple[str, Any], Launch]:
-        """A new launch, without `contents` if there are many that differ in these alone: a program
-        that draws other tokens each time would have no two launches alike."""
+        """A new launch, without what lies in memory if there are many that differ in that alone: a
+        program that draws other tokens each time would have no two launches alike."""
         arguments = {name: _bare(value) for name, value in launch.arguments.items()}
         bare = launch._replace(arguments=arguments)
         alike = (kernel.hash, _identity(bare))
@@ -121,6 +127,11 @@ class Captured:
             return key, launch
         count = self._told[alike] = self._told.get(alike, 0) + 1
         return (key, launch) if count <= _MOST_TOLD else (alike, bare)
+
+    def add_contents(self, key: str, data: bytes) -> None:
+        """Take in bytes that memory held."""
+        self.contents[key] = data
+        self.sink.contents(key, data)
 
     def add_trouble(self, what: str, reason: str) -> None:
         """Note what is not captured."""
@@ -130,9 +141,10 @@ class Captured:
 
 
 def _bare(argument: Any) -> Any:
-    """An argument without all that lies in memory, but for its bounds."""
+    """An argument without what lies in its memory, but for its bounds."""
     if isinstance(argument, Tensor):
-        return argument._replace(contents=None)
+        recorded = None if argument.recorded is None else _TOLD_ELSEWHERE
+        return argument._replace(contents=None, recorded=recorded)
     if isinstance(argument, Descriptor):
         return argument._replace(tensor=_bare(argument.tensor))
     if isinstance(argument, Tuple):

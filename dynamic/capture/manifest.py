@@ -12,6 +12,7 @@ from ptxlint.launches import (
     Constant,
     Descriptor,
     Launch,
+    Recorded,
     Scalar,
     Tensor,
 )
@@ -20,6 +21,8 @@ from .kernels import Kernel, Trouble, Tuple
 
 VERSION = 1
 NAME = "manifest.json"
+RECORDINGS = "recordings.npz"
+"""What memory held, beside the manifest."""
 _STEM = 100
 """Characters of a kernel's name that a file is called after."""
 
@@ -118,6 +121,9 @@ def argument_entry(argument: Argument | Tuple) -> dict[str, Any]:
                 fields[key] = list(fields[key])
         if not argument.freed:
             del fields["freed"]
+        fields |= {"recorded": _recorded(argument.recorded)}
+        if argument.recorded is None:
+            del fields["recorded"]
         return {"kind": "tensor", **fields, **lists}
     if isinstance(argument, Scalar):
         return {"kind": "scalar", "type": argument.type, "value": _number(argument.value)}
@@ -135,6 +141,12 @@ def argument_entry(argument: Argument | Tuple) -> dict[str, Any]:
     if isinstance(argument, Tuple):
         return {"kind": "tuple", "items": [argument_entry(item) for item in argument.items]}
     return {"kind": "unknown", "type": argument.type, "reason": argument.reason}
+
+
+def _recorded(found: Recorded | None) -> dict[str, Any]:
+    if found is None or not found.key:
+        return {"reason": "" if found is None else found.reason}
+    return {"key": found.key, "start": found.start, "known": found.known}
 
 
 def _number(value: int | float) -> int | float | str:

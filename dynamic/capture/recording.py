@@ -26,6 +26,7 @@ from . import tuning
 from .arguments import COUNTING, Reader, spelled
 from .autocast import autocast_followed
 from .compiled import compilation_redirected, generated_kernels_seen
+from .contents import Contents
 from .cuda import patches, threads_watched
 from .custom_ops import operators_watched
 from .devices import Device, device_of
@@ -51,6 +52,8 @@ class Options(NamedTuple):
     """Kernels that the device has too little shared memory for do not load."""
     gpu: bool = False
     """Run on the GPU of this machine, whose architecture it must be."""
+    record_inputs: int = 0
+    """Bytes of a tensor up to which what it holds before a launch is recorded."""
 
 
 class Recording:
@@ -64,6 +67,7 @@ class Recording:
         self._compiled: dict[str, Any] = {}
         self._made: list[Any] = []
         self._writes = Writes(self._storages)
+        self._contents = Contents(options.record_inputs, self.captured.add_contents)
         self._is_open = True
 
     @property
@@ -75,6 +79,11 @@ class Recording:
     def kernels(self) -> list[Kernel]:
         """All kernels, in the order of their first launch."""
         return self.captured.kernels
+
+    @property
+    def contents(self) -> dict[str, bytes]:
+        """What launches say was recorded of their tensors, by key."""
+        return self.captured.contents
 
     @property
     def troubles(self) -> list[Trouble]:
@@ -105,7 +114,9 @@ class Recording:
         kernel = self._kernel(source, metadata)
         if kernel is None:
             return
-        reader = Reader(self._storages, bool(getattr(metadata, "tensordesc_meta", None)))
+        reader = Reader(
+            self._storages, bool(getattr(metadata, "tensordesc_meta", None)), self._contents
+        )
         arguments: dict[str, Any] = {
             str(name): reader.read(value, kind)
             for (name, kind), value in zip(source.signature.items(), values, strict=True)

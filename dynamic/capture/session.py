@@ -20,12 +20,15 @@ from typing import IO, Any, NamedTuple
 
 import ptxlint
 
-from .journal import Account
-from .manifest import NAME, VERSION, dumped
+from .journal import Account, contents_of
+from .manifest import NAME, RECORDINGS, VERSION, dumped
 from .processes import REASON, Strays
 
 TIMEOUT = 1800.0
 """Seconds that a script may take for one architecture, unless told otherwise."""
+MOST_A_TENSOR = 1 << 20
+"""Bytes of a tensor up to which what it holds is recorded where that is asked for, unless told
+otherwise."""
 _INTERRUPTED = "interrupted"
 _NO_END = "; kernels do not run here, so that waiting for what they write has no end"
 _POLL = 0.1
@@ -57,6 +60,8 @@ class Capture(NamedTuple):
     out: Path
     runs: list[Run]
     problems: list[dict[str, Any]]
+    recorded: bool = False
+    """True if something is recorded of what tensors held."""
 
     @property
     def complete(self) -> bool:
@@ -78,12 +83,14 @@ def capture(
     timeout: float = TIMEOUT,
     force: bool = False,
     gpu: bool | None = None,
+    record_inputs: int = 0,
     progress: Progress | None = None,
 ) -> Capture:
     """Run a script, or a module, and write a bundle. This executes the user's code.
 
     `command` is the script and its arguments. `gpu` None takes the GPU of this machine for its own
-    architecture, False never, True always. Raises `CaptureError` when it cannot begin; whatever
+    architecture, False never, True always. `record_inputs` is the number of bytes up to which what
+    a tensor holds before a launch is recorded. Raises `CaptureError` when it cannot begin; whatever
     happens later is told in the result, and what was captured until then is written.
     """
     bundle = Path(out)
@@ -106,6 +113,7 @@ def capture(
                 "arguments": list(command[1:]),
                 "bundle": str(bundle.resolve()),
                 "journal": str(Path(work, f"{arch}.jsonl")),
+                "record_inputs": record_inputs,
             }
             account = Account(Path(work, f"{arch}.jsonl"))
             run = _run(plan, account, Path(work, f"{arch}.json"), timeout, progress or _silent)
@@ -115,10 +123,12 @@ def capture(
             if interrupted:
                 break
         content = _manifest(list(command), module, runs, accounts)
+        if _pack(bundle, [contents_of(Path(work, f"{arch}.jsonl")) for arch, _ in accounts]):
+            content["recordings"] = RECORDINGS
         (bundle / NAME).write_text(dumped(content), encoding="utf-8")
     if interrupted:
         raise KeyboardInterrupt
-    return Capture(bundle, _summary(runs, accounts), content["problems"])
+    return Capture(bundle, _summary(runs, accounts), content["problems"], "recordings" in content)
 
 
 def _silent(arch: str, account: Account, seconds: float) -> None:
@@ -171,6 +181,7 @@ def _remove_bundle(bundle: Path) -> None:
         kernels = content["kernels"]
         files = [k[part] for k in kernels for part in ("ptx", "cubin", "ttir", "metadata")]
         files += [run["output"] for run in content["runs"]]
+        files += [content["recordings"]] if "recordings" in content else []
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise CaptureError(f"{manifest} is no manifest of a bundle: {error}") from None
     top = bundle.resolve()
@@ -299,6 +310,20 @@ def _manifest(
             for (what, reason), count in a.troubles.items()
         ],
     }
+
+
+def _pack(bundle: Path, folders: list[Path]) -> bool:
+    """Put what the children recorded into one file, alike bytes once; True if there was any."""
+    import numpy as np
+
+    files = [file for folder in folders for file in sorted(folder.glob("*"))]
+    found = {file.name: file for file in files if not file.suffix}
+    if found:
+        arrays: Any = {
+            key: np.frombuffer(file.read_bytes(), dtype=np.uint8) for key, file in found.items()
+        }
+        np.savez_compressed(bundle / RECORDINGS, **arrays)
+    return bool(found)
 
 
 def _summary(runs: list[dict[str, Any]], accounts: list[tuple[str, Account]]) -> list[Run]:

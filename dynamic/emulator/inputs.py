@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, Final, Protocol
 
@@ -35,7 +35,33 @@ class Inputs(Protocol):
         """The bytes of the storage behind an argument, `size` of them; None for blank memory."""
 
 
-def recorded(tensor: Tensor, size: int) -> Array | None:
+class Laid:
+    """Contents of tensors, not of storages: each is laid over what its storage holds otherwise."""
+
+    def has(self, name: str, tensor: Tensor) -> bool:
+        """True if there is something to lay for a tensor."""
+        raise NotImplementedError
+
+    def lay(self, name: str, tensor: Tensor, storage: Array) -> None:
+        """Write what a tensor holds into the bytes of its storage. Raises `InputError`."""
+        raise NotImplementedError
+
+
+def storage_contents(
+    inputs: Inputs, views: Sequence[tuple[str, Tensor]], size: int
+) -> Array | None:
+    """What a storage holds that these tensors lie in, by argument name; None for blank memory."""
+    name, tensor = views[0]
+    out = inputs.contents(name, tensor, size)
+    if isinstance(inputs, Laid):
+        for each, view_ in views:
+            if inputs.has(each, view_):
+                out = np.zeros(size, dtype=np.uint8) if out is None else out
+                inputs.lay(each, view_, out)
+    return out
+
+
+def _told(tensor: Tensor, size: int) -> Array | None:
     """The numbers that the launch tells of a tensor's storage; None if it tells none."""
     if tensor.contents is None:
         return None
@@ -83,7 +109,7 @@ class RandomInputs:
             return None
         if tensor.fresh == "zeroed":
             return np.zeros(size, dtype=np.uint8)
-        told = recorded(tensor, size)
+        told = _told(tensor, size)
         if told is not None:
             return told
         generator = np.random.Generator(np.random.PCG64([self.seed, zlib.crc32(name.encode())]))
@@ -130,11 +156,11 @@ class ZeroInputs:
         """Blank where the host left it so, what the launch tells where it tells something."""
         if tensor.fresh == "uninitialised":
             return None
-        told = recorded(tensor, size)
+        told = _told(tensor, size)
         return np.zeros(size, dtype=np.uint8) if told is None else told
 
 
-class GivenInputs:
+class GivenInputs(Laid):
     """Arrays by argument name, and something else for arguments that have none."""
 
     def __init__(self, arrays: Mapping[str, NDArray[Any]], others: Inputs, where: str) -> None:
@@ -145,22 +171,18 @@ class GivenInputs:
         self._asked: dict[str, None] = {}
         """Arguments of all launches so far."""
 
-    def unused(self) -> list[str]:
-        """What to say of arrays that no argument is called after."""
-        out = []
-        for name in self._arrays.keys() - self._used:
-            near = get_close_matches(name, self._asked, n=1)
-            hint = f"did you mean `{near[0]}`?" if near else f"they are {', '.join(self._asked)}"
-            out.append(f"{self._where}: no tensor of the launch is called `{name}`; {hint}")
-        return sorted(out) if self._asked else []
-
     def contents(self, name: str, tensor: Tensor, size: int) -> Array | None:
-        """The array's elements, laid out by the tensor's strides; what is between them is zeros.
-        Raises `InputError`."""
+        """What lies beside the arrays."""
+        return self._others.contents(name, tensor, size)
+
+    def has(self, name: str, tensor: Tensor) -> bool:
+        """True if there is an array of the argument's name."""
         self._asked[name] = None
-        given = self._arrays.get(name)
-        if given is None:
-            return self._others.contents(name, tensor, size)
+        return name in self._arrays
+
+    def lay(self, name: str, tensor: Tensor, storage: Array) -> None:
+        """The array's elements, by the tensor's strides. Raises `InputError`."""
+        given = self._arrays[name]
         self._used.add(name)
         if given.shape != tensor.shape:
             raise InputError(
@@ -172,10 +194,74 @@ class GivenInputs:
             raise InputError(
                 f"{self._where}: `{name}` is {given.dtype}, the launch has {tensor.dtype}"
             )
-        out = np.zeros(size, dtype=np.uint8)
         width = DTYPE_BYTES[tensor.dtype]
-        view(out, tensor, width)[...] = np.ascontiguousarray(fitting).view(f"V{width}")
-        return out
+        view(storage, tensor, width)[...] = np.ascontiguousarray(fitting).view(f"V{width}")
+
+    def unused(self) -> list[str]:
+        """What to say of arrays that no argument is called after."""
+        out = []
+        for name in self._arrays.keys() - self._used:
+            near = get_close_matches(name, self._asked, n=1)
+            hint = f"did you mean `{near[0]}`?" if near else f"they are {', '.join(self._asked)}"
+            out.append(f"{self._where}: no tensor of the launch is called `{name}`; {hint}")
+        return sorted(out) if self._asked else []
+
+    def origin(self, name: str, tensor: Tensor) -> str:
+        """Where a tensor's contents come from, in words."""
+        return "given" if name in self._arrays else _otherwise(tensor)
+
+
+class RecordedInputs(Laid):
+    """What tensors held when the launch was captured, and something else where that is not
+    recorded."""
+
+    def __init__(self, others: Inputs) -> None:
+        self._others = others
+        self._files: dict[str, Mapping[str, NDArray[Any]]] = {}
+
+    def contents(self, name: str, tensor: Tensor, size: int) -> Array | None:
+        """What lies beside the recordings."""
+        return self._others.contents(name, tensor, size)
+
+    def has(self, name: str, tensor: Tensor) -> bool:
+        """True if the tensor's memory was recorded."""
+        return is_recorded(tensor)
+
+    def lay(self, name: str, tensor: Tensor, storage: Array) -> None:
+        """The bytes as they were. Raises `InputError` where the file has others."""
+        found = tensor.recorded
+        assert found is not None
+        if found.path not in self._files:
+            self._files[found.path] = read_arrays(found.path)
+        data = self._files[found.path].get(found.key)
+        if data is None or data.dtype != np.uint8 or data.ndim != 1:
+            raise InputError(f"{found.path}: what `{name}` held is not in it; capture it again")
+        if found.start + len(data) > len(storage):
+            raise InputError(
+                f"{found.path}: {len(data):,} bytes for `{name}` from byte {found.start:,} on, and "
+                f"its memory has {len(storage):,}; capture it again"
+            )
+        storage[found.start : found.start + len(data)] = data
+
+    def origin(self, name: str, tensor: Tensor) -> str:
+        """Where a tensor's contents come from, in words."""
+        found = tensor.recorded
+        if found is None or not found.key:
+            reason = f" ({found.reason})" if found is not None and found.reason else ""
+            return f"{_otherwise(tensor)}{reason}"
+        return "recorded" if found.known else "recorded, not as a GPU would hold it"
+
+
+def is_recorded(tensor: Tensor) -> bool:
+    """True if what a tensor's memory held is at hand."""
+    return tensor.recorded is not None and bool(tensor.recorded.key)
+
+
+def _otherwise(tensor: Tensor) -> str:
+    """What a tensor holds for which there is nothing else."""
+    if tensor.fresh:
+        return "zeros" if tensor.fresh == "zeroed" else "uninitialised"
+    return "told by the launch" if tensor.contents is not None else "random"
 
 
 def fitted(given: NDArray[Any], kind: str) -> Array | None:
@@ -225,6 +311,6 @@ def view(storage: NDArray[np.uint8], tensor: Tensor, width: int) -> Array:
 
 
 __all__ = [
-    "GivenInputs", "InputError", "Inputs", "RandomInputs", "ZeroInputs", "as_stored", "fitted",
-    "read_arrays", "recorded", "typed", "view",
+    "GivenInputs", "InputError", "Inputs", "Laid", "RandomInputs", "RecordedInputs", "ZeroInputs",
+    "as_stored", "fitted", "is_recorded", "read_arrays", "storage_contents", "typed", "view",
 ]  # fmt: skip

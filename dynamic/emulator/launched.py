@@ -12,7 +12,7 @@ from ptxlint.dynamic.emulator.arena import Allocation, Arena
 from ptxlint.dynamic.emulator.counters import Counters
 from ptxlint.dynamic.emulator.formats import Array
 from ptxlint.dynamic.emulator.host_maps import host_maps
-from ptxlint.dynamic.emulator.inputs import InputError, Inputs, typed, view
+from ptxlint.dynamic.emulator.inputs import InputError, Inputs, storage_contents, typed, view
 from ptxlint.dynamic.emulator.record import Record
 from ptxlint.dynamic.emulator.run import MOST_TURNS, Emulator, Outcome, Padding
 from ptxlint.dynamic.emulator.sanitizer.choice import MEMORY, Sanitize
@@ -151,7 +151,8 @@ def storages_of(bound: Bound, inputs: Inputs) -> dict[int, Storage]:
     for storage, group in groups.items():
         first = group[0]
         size = first.tensor.storage_bytes
-        contents = inputs.contents(first.name, first.tensor, size)
+        views = [(region.name, region.tensor) for region in group]
+        contents = storage_contents(inputs, views, size)
         is_freed = any(region.tensor.freed for region in group)
         found[storage] = Storage(first, size, contents, is_freed)
     return found

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ptxlint.diagnostics import Finding
 from ptxlint.dynamic.emulator.counters import Counters
 from ptxlint.dynamic.emulator.findings import findings
 from ptxlint.dynamic.emulator.formats import Array
-from ptxlint.dynamic.emulator.inputs import GivenInputs, InputError, Inputs, RandomInputs
+from ptxlint.dynamic.emulator.inputs import (
+    GivenInputs,
+    InputError,
+    Inputs,
+    RandomInputs,
+    RecordedInputs,
+    is_recorded,
+)
 from ptxlint.dynamic.emulator.launched import run_launch
 from ptxlint.dynamic.emulator.loading import (
     EmulationError,
@@ -33,8 +40,8 @@ from ptxlint.facts import KernelMetadata
 from ptxlint.frontends.discovery import Input, InputFault, discover, read
 from ptxlint.ir.function import Function
 from ptxlint.ir.module import Module
-from ptxlint.launch.binding import BindingError, bind
-from ptxlint.launches import Launch
+from ptxlint.launch.binding import BindingError, Bound, bind
+from ptxlint.launches import Descriptor, Launch, Tensor
 
 
 class Emulation(NamedTuple):
@@ -53,6 +60,8 @@ class Emulation(NamedTuple):
     seconds: float
     module: Module
     places: Places
+    inputs: dict[str, str]
+    """Where the contents of each tensor come from, in words; empty if all are made up."""
 
 
 class Emulated(NamedTuple):
@@ -139,6 +148,14 @@ class _Session:
 
     def all(self, items: Sequence[Input | InputFault]) -> None:
         """Run what was found, up to an interrupt."""
+        if isinstance(self._how.inputs, RecordedInputs):
+            files = [item for item in items if isinstance(item, Input)]
+            every = [t for item in files for launch in item.launches for t in _tensors(launch)]
+            if files and not any(map(is_recorded, every)):
+                raise EmulationError(
+                    "nothing is recorded of what tensors held: run ptxlint capture with "
+                    "--record-inputs and emulate its bundle, or take --inputs random"
+                )
         try:
             for item in items:
                 if isinstance(item, InputFault):
@@ -280,8 +297,24 @@ class _Session:
                 time.perf_counter() - start,
                 module,
                 places,
+                _origins(how.inputs, bound),
             )
         )
+
+
+def _origins(inputs: Inputs, bound: Bound) -> dict[str, str]:
+    if not isinstance(inputs, GivenInputs | RecordedInputs):
+        return {}
+    regions = (*bound.regions.values(), *bound.descriptors.values())
+    return {r.name: inputs.origin(r.name, r.tensor) for r in regions if r.storage >= 0}
+
+
+def _tensors(launch: Launch) -> Iterator[Tensor]:
+    for argument in launch.arguments.values():
+        if isinstance(argument, Tensor):
+            yield argument
+        elif isinstance(argument, Descriptor):
+            yield argument.tensor
 
 
 __all__ = ["Emulated", "Emulation", "EmulationError", "How", "emulate"]

@@ -22,7 +22,10 @@ class _Command(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Sort the command line, then read it."""
         takes_value = {
-            name: not getattr(option, "is_flag", False)
+            # Of an option that may stand without a value the next word is not one.
+            name: not (
+                getattr(option, "is_flag", False) or getattr(option, "_flag_needs_value", False)
+            )
             for option in self.get_params(ctx)
             for name in option.opts
             if name.startswith("-")
@@ -81,6 +84,15 @@ def sort_arguments(args: list[str], takes_value: dict[str, bool]) -> list[str]:
     help="Stop the script after so long, for each architecture.",
 )
 @click.option("--no-gpu", is_flag=True, help="Record without the GPU even if there is one.")
+@click.option(
+    "--record-inputs",
+    is_flag=False,
+    flag_value="",
+    default=None,
+    metavar="[=BYTES]",
+    help="Record what each tensor of up to so many bytes (--record-inputs=4M; 1M without) holds "
+    "before a launch, 64 MiB in all, for ptxlint emulate --inputs recorded.",
+)
 @click.option("--force", is_flag=True, help="Replace the bundle that is in DIR.")
 @click.argument("command_line", metavar="SCRIPT [ARGS]...", nargs=-1, required=True)
 def command(
@@ -90,6 +102,7 @@ def command(
     autotune: str,
     timeout: float,
     no_gpu: bool,
+    record_inputs: str | None,
     force: bool,
     command_line: tuple[str, ...],
 ) -> int:
@@ -117,6 +130,7 @@ def command(
             timeout=timeout,
             force=force,
             gpu=False if no_gpu else None,
+            record_inputs=_bytes(record_inputs),
             progress=progress,
         )
     except CaptureError as error:
@@ -125,6 +139,21 @@ def command(
         progress.close()
     _report(result)
     return 0 if result.complete else 2
+
+
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+
+def _bytes(word: str | None) -> int:
+    """Bytes of a tensor that are recorded: 0 without the option."""
+    from ptxlint.dynamic.capture.session import MOST_A_TENSOR
+
+    if not word:
+        return 0 if word is None else MOST_A_TENSOR
+    number, unit = (word[:-1], word[-1].upper()) if word[-1].isalpha() else (word, "")
+    if not number.isdecimal() or unit not in _UNITS or not int(number):
+        raise click.ClickException(f"--record-inputs={word}: give a number of bytes, as 4096 or 4M")
+    return int(number) * _UNITS[unit]
 
 
 def _report(result: Capture) -> None:
@@ -144,6 +173,8 @@ def _report(result: Capture) -> None:
             err=True,
         )
     click.echo(f"wrote {result.out}; next: ptxlint check {result.out}")
+    if result.recorded:
+        click.echo(f"or run it: ptxlint emulate {result.out} --inputs recorded")
 
 
 def _launches(number: int) -> str:

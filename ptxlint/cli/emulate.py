@@ -33,10 +33,11 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--inputs",
-    metavar="random|zeros|FILE.npz",
+    metavar="random|zeros|recorded|FILE.npz",
     default="random",
     show_default=True,
-    help="What the tensors hold; in a file, arrays by argument name.",
+    help="What the tensors hold: what was captured with --record-inputs, or, in a file, arrays by "
+    "argument name; random where there is none.",
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option(
@@ -132,6 +133,7 @@ def _inputs(word: str, seed: int) -> Inputs:
         GivenInputs,
         InputError,
         RandomInputs,
+        RecordedInputs,
         ZeroInputs,
         read_arrays,
     )
@@ -140,6 +142,8 @@ def _inputs(word: str, seed: int) -> Inputs:
         return RandomInputs(seed)
     if word == "zeros":
         return ZeroInputs()
+    if word == "recorded":
+        return RecordedInputs(RandomInputs(seed))
     try:
         return GivenInputs(read_arrays(word), RandomInputs(seed), word)
     except InputError as error:
@@ -180,11 +184,21 @@ def _told(found: Emulated, counters: bool) -> str:
         state = "" if run.is_complete else ", not to its end"
         place = f" {run.place}" if run.place else ""
         out.append(f"{run.kernel}{place}: {ctas}{state} ({run.seconds:.2f} s)\n")
+        if run.inputs:
+            out.append(f"  inputs: {_origins(run.inputs)}\n")
         if counters:
             from ptxlint.dynamic.emulator.heat import heat_text
 
             out.append(heat_text(run))
     return "".join(out)
+
+
+def _origins(inputs: dict[str, str]) -> str:
+    """Where contents come from, each way with the arguments that go it."""
+    ways: dict[str, list[str]] = {}
+    for name, way in inputs.items():
+        ways.setdefault(way, []).append(name)
+    return "; ".join(f"{', '.join(names)} {way}" for way, names in ways.items())
 
 
 def _json(found: Emulated) -> str:
@@ -200,6 +214,7 @@ def _json(found: Emulated) -> str:
             "sampled_from": run.sampled,
             "complete": run.is_complete,
             "seconds": run.seconds,
+            "inputs": run.inputs,
             "lines": [] if run.counters is None else counts_to_dict(run),
         }
         for run in found.runs

@@ -56,6 +56,7 @@ def _kernels(root: Node, directory: str) -> list[Found]:
     members = root.mapping("a bundle's manifest")
     needed(root, members, "version", f"this ptxlint reads {VERSION}").version(VERSION)
     kernels = needed(root, members, "kernels", "what was captured").items("kernels")
+    recordings = _file(members["recordings"], directory) if "recordings" in members else ""
     found: dict[str, Input] = {}
     faults: list[Found] = []
     for node in kernels:
@@ -64,7 +65,7 @@ def _kernels(root: Node, directory: str) -> list[Found]:
         for key in _FILES:
             if key in kernel and kernel[key].data is not None:
                 _file(kernel[key], directory)
-        launches = _launches(node, kernel)
+        launches = _launches(node, kernel, recordings)
         if not os.path.isfile(path):
             faults.append(InputFault(path, f"the bundle names this file, and it is not there "
                                      f"(kernel {kernel['name'].text()})", _ADVICE))  # fmt: skip
@@ -115,14 +116,14 @@ def _file(node: Node, directory: str) -> str:
     return os.path.normpath(os.path.join(directory, relative))
 
 
-def _launches(node: Node, kernel: dict[str, Node]) -> tuple[Launch, ...]:
+def _launches(node: Node, kernel: dict[str, Node], recordings: str) -> tuple[Launch, ...]:
     """The launches of a kernel, whose arguments must be those of its signature."""
     name = needed(node, kernel, "name", "the kernel's name").text()
     signature = needed(node, kernel, "signature", "Triton's type of each parameter")
     types = signature.mapping("a signature")
     launches: list[Launch] = []
     for item in needed(node, kernel, "launches", "a list").items("launches"):
-        launch = read_launch(item, "")
+        launch = read_launch(item, "", recordings)
         members = item.mapping("a launch")
         _compare(members["arguments"], types)
         launches.append(launch._replace(kernel=name, is_ordered=True))

@@ -31,6 +31,7 @@ from ptxlint.launches import (
     Descriptor,
     Extent,
     Launch,
+    Recorded,
     Scalar,
     Tensor,
     Unknown,
@@ -43,7 +44,7 @@ _LAUNCH_KEYS: Final = frozenset(
 _KEYS: Final[Mapping[str, frozenset[str]]] = {
     "tensor": frozenset(
         "kind dtype shape strides storage storage_bytes offset alignment fresh values "
-        "contents freed".split()
+        "contents freed recorded".split()
     ),
     "scalar": frozenset(("kind", "type", "value")),
     "constant": frozenset(("kind", "value")),
@@ -51,15 +52,17 @@ _KEYS: Final[Mapping[str, frozenset[str]]] = {
     "tuple": frozenset(("kind", "items")),
     "unknown": frozenset("kind type reason".split()),
 }
+_RECORDED_KEYS: Final = frozenset(("key", "start", "known", "reason"))
 _FRESH: Final = ("", "uninitialised", "zeroed")
 
 
-def read_launch(node: Node, place: str) -> Launch:
-    """One launch. `place` says where it is from, if the data does not. Raises `LayoutError`."""
+def read_launch(node: Node, place: str, recordings: str = "") -> Launch:
+    """One launch. `place` says where it is from, if the data does not; `recordings` is the .npz
+    with what its tensors held. Raises `LayoutError`."""
     members = node.mapping("a launch", _LAUNCH_KEYS)
     grid = needed(node, members, "grid", "CTAs in x, y and z, as [100, 1, 1]")
     arguments = needed(node, members, "arguments", "what is passed, by the parameters' names")
-    values, is_ordered = _Arguments(arguments).read()
+    values, is_ordered = _Arguments(arguments, recordings).read()
     if "autotuned" in members:
         _check_tuned(members["autotuned"], values)
     return Launch(
@@ -140,8 +143,9 @@ class _Arguments:
     """The arguments of one launch. Storages are numbered as they come, by what the data calls
     them; a tensor that names none has one of its own."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Node, recordings: str) -> None:
         self.node = node
+        self.recordings = recordings
         self.storages: dict[Step, int] = {}
         self.count = 0
         self.sized: dict[int, int] = {}
@@ -258,13 +262,31 @@ class _Arguments:
         values, contents = read_numbers(members.get("values"), members.get("contents"), dtype)
         if given(members, "freed", lambda n: n.flag(), False):
             self.freed.add(storage)
+        recorded = given(members, "recorded", lambda n: self.recorded(n), None)
         tensor = Tensor(
-            dtype, shape, strides, storage, 0, offset, alignment, fresh, values, contents
-        )
+            dtype, shape, strides, storage, 0, offset, alignment, fresh, values, contents,
+            recorded=recorded,
+        )  # fmt: skip
         self._size(node, members, tensor)
         if contents is not None:
             self.told.append((members["contents"], tensor))
         return tensor
+
+    def recorded(self, node: Node) -> Recorded:
+        """What the memory of a tensor held."""
+        members = node.mapping("a recording", _RECORDED_KEYS)
+        if "key" not in members:
+            return Recorded("", reason=given(members, "reason", lambda n: n.text(), ""))
+        if not self.recordings:
+            raise node.fault(
+                "only a captured bundle has recordings; give arrays with --inputs FILE.npz"
+            )
+        return Recorded(
+            members["key"].text(),
+            given(members, "start", lambda n: n.integer(0), 0),
+            given(members, "known", lambda n: n.flag(), True),
+            path=self.recordings,
+        )
 
     def _short(self, node: Node) -> Tensor:
         match = _SHORT.fullmatch(node.data)
