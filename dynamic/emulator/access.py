@@ -140,8 +140,7 @@ class Memory:
             )  # fmt: skip
             faulty = is_odd
         if device.counters is not None:
-            warp = lanes.cta * (batch.threads // 32 + 1) + lanes.thread // 32
-            device.counters.accessed(instr, self.space, warp, address, size)
+            device.counters.accessed(batch, instr, self.space, lanes, address, size)
         memory, place, outside = self._locate(batch, lanes, address, size)
         if outside is not None:
             self._outside(batch, instr, lanes, address, size, outside, writes)

@@ -1,8 +1,9 @@
 """What a kernel does how often: by instruction, for a heat map of the Python lines.
 
-Sectors are 32 bytes of global memory, which a warp's access takes as a whole; a bank of shared
-memory gives one 4-byte word at a time, so an access takes as many turns as the fullest bank has
-words (CUDA C++ Programming Guide, "Shared Memory", "Global Memory").
+Sectors are 32 bytes of global memory, which a warp's access takes as a whole. Shared memory has 32
+banks of 4-byte words, and each gives one word at a time: a warp's access takes as many turns as the
+fullest bank has words. Lanes that ask for one word are served together. Accesses of 8 and 16 bytes
+go by halves and quarters of a warp (CUDA C++ Programming Guide, "Shared Memory", "Global Memory").
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from ptxlint.dynamic.emulator.formats import Flags
 
 if TYPE_CHECKING:
+    from ptxlint.dynamic.emulator.access import Lanes
     from ptxlint.dynamic.emulator.batch import Batch, Mask
     from ptxlint.ir.instruction import Instr
 
@@ -24,21 +26,27 @@ _WORD: Final = 4
 _WARP: Final = 32
 _SHIFT: Final = 36
 """Above the numbers of sectors and words."""
+_PLACE: Final = (1 << _SHIFT) - 1
 
 
 class Count:
     """One instruction's counts, over all lanes and CTAs that were run.
 
     `lanes` came to it (its guard may hold in fewer), in `warps` issues; `divergent` of these parted
-    a warp. `bytes` were asked for by the lanes; `sectors` of global memory and `turns` of shared
-    memory were taken for `accesses` of warps.
+    a warp. `bytes` of global, shared and local memory were asked for by the lanes. `accesses` of
+    warps to global memory took `sectors`; `shared_accesses` took `turns`, of which `conflicts`
+    would not have been needed if no two words had been in one bank.
     """
 
-    __slots__ = ("accesses", "bytes", "divergent", "lanes", "sectors", "turns", "warps")
+    __slots__ = (
+        "accesses", "bytes", "conflicts", "divergent", "lanes", "sectors", "shared_accesses",
+        "turns", "warps",
+    )  # fmt: skip
 
     def __init__(self) -> None:
-        self.lanes = self.warps = self.divergent = 0
-        self.bytes = self.sectors = self.turns = self.accesses = 0
+        self.lanes = self.warps = self.divergent = self.bytes = 0
+        self.accesses = self.sectors = 0
+        self.shared_accesses = self.turns = self.conflicts = 0
 
     def add(self, other: Count) -> None:
         """Count another instruction's in."""
@@ -75,41 +83,65 @@ class Counters:
 
     def accessed(
         self,
+        batch: Batch,
         instr: Instr,
         space: str,
-        warp: NDArray[np.int64],
+        lanes: Lanes,
         address: NDArray[np.int64],
         size: int,
     ) -> None:
-        """Lanes accessed `size` bytes each; `warp` says which warp each lane is of."""
+        """Lanes accessed `size` bytes each."""
+        if space == "param" or not len(address):
+            return
         count = self.of(instr)
         count.bytes += size * len(address)
-        count.accesses += len(np.unique(warp))
+        warp = lanes.cta * (batch.threads // _WARP + 1) + lanes.thread // _WARP
         if space == "global":
-            first, last = address // SECTOR, (address + size - 1) // SECTOR
-            key = warp << _SHIFT
-            touched = key | first
-            if (first != last).any():
-                touched = np.concatenate((touched, key | last))
-            count.sectors += len(np.unique(touched))
+            count.accesses += len(np.unique(warp))
+            count.sectors += _sectors(warp, address, size)
         elif space == "shared":
-            count.turns += _turns(warp, address, size)
+            count.shared_accesses += len(np.unique(warp))
+            turns, least = _turns(warp, _rank(lanes, warp), address, size)
+            count.turns += turns
+            count.conflicts += turns - least
 
 
-def _turns(warp: NDArray[np.int64], address: NDArray[np.int64], size: int) -> int:
-    """How many turns the banks take: accesses of 8 and 16 bytes go by halves and quarters of a
-    warp, and one word is given to all that ask for it."""
-    if not len(address):
-        return 0
-    words = max(1, size // _WORD)
+def _sectors(warp: NDArray[np.int64], address: NDArray[np.int64], size: int) -> int:
+    """How many sectors the accesses of warps take."""
+    first, last = address // SECTOR & _PLACE, (address + size - 1) // SECTOR & _PLACE
+    key = warp << _SHIFT
+    touched = key | first
+    if (first != last).any():
+        touched = np.concatenate((touched, key | last))
+    return len(np.unique(touched))
+
+
+def _rank(lanes: Lanes, warp: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Which place in its warp each access has: its lane's; of what a lane does many of, as in a
+    copy, the next one."""
+    if len(lanes.index) < 2 or (np.diff(lanes.index) > 0).all():
+        lane: NDArray[np.int64] = lanes.thread % _WARP
+        return lane
     starts = np.r_[0, np.flatnonzero(np.diff(warp)) + 1]
-    order = np.arange(len(warp)) - np.repeat(starts, np.diff(np.r_[starts, len(warp)]))
-    part = (warp * words + order * words // _WARP) << _SHIFT
-    distinct = np.unique(np.concatenate([part | address // _WORD + at for at in range(words)]))
+    each: NDArray[np.int64] = np.arange(len(warp)) - np.repeat(
+        starts, np.diff(np.r_[starts, len(warp)])
+    )
+    return each
+
+
+def _turns(
+    warp: NDArray[np.int64], rank: NDArray[np.int64], address: NDArray[np.int64], size: int
+) -> tuple[int, int]:
+    """How many turns the banks take, and how many they would take without conflicts."""
+    words = max(1, size // _WORD)
+    # Such a part of a warp asks for 32 words at most, one a bank.
+    part = (warp * words + rank * words // _WARP) << _SHIFT
+    asked = [part | (address // _WORD + at & _PLACE) for at in range(words)]
+    distinct = np.unique(np.concatenate(asked))
     bank, counts = np.unique(distinct >> _SHIFT << 5 | distinct & (BANKS - 1), return_counts=True)
     group = bank >> 5
     firsts = np.r_[0, np.flatnonzero(np.diff(group)) + 1]
-    return int(np.maximum.reduceat(counts, firsts).sum())
+    return int(np.maximum.reduceat(counts, firsts).sum()), len(firsts)
 
 
 def _issued(batch: Batch, mask: Mask) -> tuple[int, int]:
