@@ -34,7 +34,7 @@ def run(part: str) -> tuple[dict[str, Any], int]:
         kernels += one.done > 0
         found += one
         for wrong in one.wrong:
-            print(f"{subject.name}: {wrong}", file=sys.stderr)
+            print(f"{subject.name}: {wrong.property} {wrong.verdict}: {wrong.met}", file=sys.stderr)
     counts = {" | ".join(key): count for key, count in sorted(found.counts.items())}
     return {"kernels": kernels, "replays": found.done, "counts": counts}, len(found.wrong)
 

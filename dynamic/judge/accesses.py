@@ -18,8 +18,9 @@ def judge(played: Played) -> Iterator[Judgement]:
     """Two judgements on each access: on its bounds and on its alignment."""
     for outcome in played.found.outcomes:
         instr = outcome.judged.access.instr
-        for name, kind, verdict in _verdicts(outcome):
-            fault = played.faults.get((kind, instr.index))
+        for name, kinds, verdict in _verdicts(outcome):
+            found = (played.faults.get((kind, instr.index)) for kind in kinds)
+            fault = next((fault for fault in found if fault is not None), None)
             if fault is not None:
                 told = f"program {fault.ctaid}, thread {fault.tid} {fault.message}"
                 yield Judgement(name, verdict, VIOLATED, f"{instr}: {told}")
@@ -30,20 +31,20 @@ def judge(played: Played) -> Iterator[Judgement]:
                 yield Judgement(name, verdict, KEPT, f"{instr}: {told}")
 
 
-def _verdicts(outcome: Outcome) -> list[tuple[str, str, str]]:
-    """Properties of an access with the kind of fault that violates them, and what is said."""
+def _verdicts(outcome: Outcome) -> list[tuple[str, tuple[str, ...], str]]:
+    """Properties of an access with the kinds of fault that violate them, and what is said."""
     judged, witness = outcome.judged, outcome.witness
     bounds = "open"
     if witness is not None and witness.kind in ("above", "below"):
         bounds = "refuted"
     elif judged.never or judged.is_inside:
         bounds = "proved"
-    out = [("bounds", "outside", bounds)]
+    out: list[tuple[str, tuple[str, ...], str]] = [("bounds", ("outside", "freed"), bounds)]
     if judged.region is not None and not judged.never:
         alignment = "proved" if judged.aligned and not judged.wraps else "open"
         if witness is not None and witness.kind == "misaligned":
             alignment = "refuted"
-        out.append(("alignment", "misaligned", alignment))
+        out.append(("alignment", ("misaligned",), alignment))
     return out
 
 

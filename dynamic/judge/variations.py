@@ -29,11 +29,11 @@ def varied(launch: Launch, random: np.random.Generator, count: int) -> Iterator[
 def _changed(launch: Launch, random: np.random.Generator) -> Launch:
     """One thing is changed, drawn at random."""
     names = list(launch.arguments)
+    if not names or random.random() < 0.25:
+        return launch._replace(grid=_grid(launch.grid, random))
     name = names[int(random.integers(len(names)))]
     argument = launch.arguments[name]
     arguments: dict[str, Any] = dict(launch.arguments)
-    if random.random() < 0.25:
-        return launch._replace(grid=_grid(launch.grid, random))
     if isinstance(argument, Tensor):
         is_wider = len(argument.shape) > 1 and random.random() < 0.3
         changed = (_wider if is_wider else _shorter)(argument, random)

@@ -6,7 +6,7 @@ import importlib.util
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,7 +23,7 @@ from ptxlint.engine.samples import launches_of, metadata_of, module_text
 from ptxlint.facts import KernelMetadata
 from ptxlint.frontends.ptx import parse
 from ptxlint.launch.binding import BindingError
-from ptxlint.launches import Launch, Tensor
+from ptxlint.launches import Argument, Launch, Scalar, Tensor
 
 TESTS = Path(__file__).resolve().parents[1]
 FIXTURES = TESTS.parent / "fixtures"
@@ -42,6 +42,9 @@ _MOST_STEPS = 2_000_000
 """Instructions of threads, loops not counted, that the changed copies of one launch may have."""
 _SHARED = 160 << 10
 """Of twins, whose metadata is not at hand: more than they need does no harm."""
+
+
+MADE_UP = ("HAZ602", "SYN501", "SYN502")
 
 
 class Subject(NamedTuple):
@@ -120,23 +123,54 @@ def fixture(name: str, arch: str, first: int | None = None, seed: int = 0) -> Su
     )
 
 
+def off(name: str, step: int) -> Subject:
+    """Launches of a fixture in each of which one size or stride is off by so many."""
+    subject = fixture(name, "sm_80", 2)
+    launches = []
+    for launch in subject.launches:
+        for key, argument in launch.arguments.items():
+            if isinstance(argument, Scalar) and isinstance(argument.value, int):
+                changed = argument._replace(value=argument.value + step)
+                launches.append(launch._replace(arguments=launch.arguments | {key: changed}))
+    return subject._replace(launches=launches)
+
+
 def fixtures(arch: str) -> Iterator[Subject]:
     """All builds for an architecture that have a reference."""
     for build in LAUNCHES.builds((arch,)):
         yield fixture(build.name, arch)
 
 
-def samples() -> Iterator[Subject]:
-    """The samples of all rules that bring a launch."""
+def samples(*rules: str) -> Iterator[Subject]:
+    """The samples of some rules (all without one) that bring a launch, and those of rules that are
+    judged without one under made-up launches."""
     for rule in default_registry().rules.values():
-        for sample in (*rule.bad, *rule.good):
-            if sample.launch:
-                yield _of_text(
-                    f"{rule.id} {sample.title}",
-                    module_text(sample),
-                    list(launches_of(sample)),
-                    metadata_of(sample),
-                )
+        for sample in (*rule.bad, *rule.good) if not rules or rule.id in rules else ():
+            name, text = f"{rule.id} {sample.title}", module_text(sample)
+            launches = list(launches_of(sample))
+            if not launches and rule.id in MADE_UP:
+                launches = made_up(text)
+            if launches:
+                yield of_text(name, text, launches, metadata_of(sample))
+
+
+def made_up(text: str, count: int = 6) -> list[Launch]:
+    """Launches of a kernel, of a few CTAs of several sizes, with numbers around them."""
+    (kernel,) = parse(text, "").kernels()
+    random = np.random.default_rng(1)
+    out = []
+    for _ in range(count):
+        arguments: dict[str, Argument] = {}
+        for number, variable in enumerate(kernel.params):
+            if variable.type.endswith("64"):
+                tensor = Tensor("int32", (4096,), (1,), number, 1 << 14, values=(0, 3))
+                arguments[variable.name] = tensor
+            else:
+                arguments[variable.name] = Scalar("", int(random.integers(0, 200)))
+        threads = int(random.choice([32, 64, 96, 128]))
+        block = (0, 0, 0) if kernel.directives.get("reqntid") else (threads, 1, 1)
+        out.append(Launch((int(random.integers(1, 4)), 1, 1), block, arguments))
+    return out
 
 
 def twins(capability: int = 80) -> Iterator[Subject]:
@@ -156,12 +190,14 @@ def twins(capability: int = 80) -> Iterator[Subject]:
             ]
             launches = [launch._replace(shared=_SHARED) for launch in launches]
             text = builds.compiled(twin, build, capability)
-            yield _of_text(f"{twin.kernel} {number}", text, launches, None)
+            yield of_text(f"{twin.kernel} {number}", text, launches, None)
 
 
-def _of_text(
+def of_text(
     name: str, text: str, launches: list[Launch], metadata: KernelMetadata | None
 ) -> Subject:
+    """The first kernel of a text."""
+
     def emulator() -> Emulator:
         module = parse(text, f"{name}.ptx")
         return Emulator(module, module.kernels()[0])
@@ -179,10 +215,19 @@ def _module(path: Path) -> Any:
     return module
 
 
+def disproved(subjects: Iterable[Subject], changes: int, criteria: Sequence[Criterion]) -> bool:
+    """True if a run disproves a proof about one of some kernels; the first will do."""
+    return any(
+        found.verdict == "proved"
+        for subject in subjects
+        for found in judged(subject, changes, criteria=criteria).wrong
+    )
+
+
 PARTS: dict[str, tuple[Callable[[], Iterator[Subject]], int]] = {
     "fixtures, sm_80": (lambda: fixtures("sm_80"), 10),
     "fixtures, sm_90": (lambda: fixtures("sm_90"), 10),
     "twins": (twins, 4),
-    "samples": (samples, 20),
+    "samples": (samples, 12),
 }
 """Kernels, and how often each launch is changed, in the whole run."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
+import corpus
 import pytest
 
 from ptxlint.dynamic.emulator.inputs import RandomInputs
@@ -16,7 +16,6 @@ from ptxlint.engine.registry import default_registry
 from ptxlint.engine.samples import module_text
 from ptxlint.facts import Facts
 from ptxlint.frontends.ptx import parse
-from ptxlint.launches import Argument, Launch, Scalar, Tensor
 
 
 def emulators() -> list[Any]:
@@ -37,29 +36,11 @@ def emulated(sample: Any) -> Emulator:
         pytest.skip("not run by the emulator")
 
 
-def launches(emulator: Emulator, random: np.random.Generator) -> list[Launch]:
-    """A few CTAs of several sizes, with numbers around them."""
-    out = []
-    for _ in range(12):
-        arguments: dict[str, Argument] = {}
-        for number, variable in enumerate(emulator.kernel.params):
-            if variable.type.endswith("64"):
-                tensor = Tensor("int32", (1024,), (1,), number, 4096, values=(0, 3))
-                arguments[variable.name] = tensor
-            else:
-                arguments[variable.name] = Scalar("", int(random.integers(0, 200)))
-        threads = int(random.choice([32, 64, 128, 96]))
-        fixed = emulator.kernel.directives.get("reqntid")
-        block = (0, 0, 0) if fixed else (threads, 1, 1)
-        out.append(Launch((int(random.integers(1, 4)), 1, 1), block, arguments))
-    return out
-
-
 @pytest.mark.parametrize("sample", emulators())
 def test_what_is_proved_of_a_sample_is_kept(sample: Any) -> None:
     emulator = emulated(sample)
-    judge, random = Judge(emulator, None), np.random.default_rng(1)
-    for seed, launch in enumerate(launches(emulator, random)):
+    judge = Judge(emulator, None)
+    for seed, launch in enumerate(corpus.made_up(module_text(sample), 12)):
         found = judge.replay(launch, RandomInputs(seed), (sync.judge,), seed)
         assert found.contradictions == []
 
