@@ -24,6 +24,7 @@ COMPILED = (
     "ptxlint/dataflow",
     "ptxlint/frontends/ptx",
     "ptxlint/ir",
+    "ptxlint/ir/sass",
     "ptxlint/source",
 )
 """Folders all of whose modules are compiled but for those of `INTERPRETED`.

@@ -7,6 +7,7 @@ it is:
 `("s", i)`                  slot i
 `("s", i, ".x")`            a part of slot i, or a component of a special register
 `("_",)`                    the sink
+`("z", name)`               a register that always holds the same (SASS: `RZ`)
 `("u", op, p)`              unary `!`, `-`, `~`, `+`
 `("b", op, p, q)`           binary operator; `|` of two registers is a pair
 `("?", c, p, q)`            conditional constant expression
@@ -55,6 +56,8 @@ def instantiate(pattern: Pattern, args: tuple[Atom, ...]) -> Operand:
         return atom if len(pattern) == 2 else _select(atom, pattern[2])
     if kind == "_":
         return _SINK
+    if kind == "z":
+        return SpecialRegister(pattern[1])
     if kind == "v":
         return Vector(tuple(instantiate(p, args) for p in pattern[1:]))
     if kind == "r":

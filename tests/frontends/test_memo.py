@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from ptxlint.frontends.ptx import data, memo, parse, prebuild, reference, template
+from ptxlint.frontends import grammars
+from ptxlint.frontends.ptx import memo, parse, prebuild, reference, template
 from ptxlint.ir.operand import Immediate, SpecialRegister
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
@@ -81,12 +82,12 @@ def test_fixtures_need_no_lark() -> None:
     ],
 )
 def test_damaged_or_stale_data_is_ignored(monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
-    genuine = data.read
+    genuine = grammars.read
 
     def read(name: str) -> bytes:
         return content if name.endswith(".json") else genuine(name)
 
-    monkeypatch.setattr(data, "read", read)
+    monkeypatch.setattr(grammars, "read", read)
     monkeypatch.setattr(reference, "_parser", None)
     memo.reset_memo()
     module = parse(one_kernel("add.u32 %r1, %r2, 5;"))
@@ -96,13 +97,13 @@ def test_damaged_or_stale_data_is_ignored(monkeypatch: pytest.MonkeyPatch, conte
 
 def test_stamp_changes_with_the_grammar(monkeypatch: pytest.MonkeyPatch) -> None:
     before = memo.grammar_stamp()
-    genuine = data.read
-    monkeypatch.setattr(data, "read", lambda name: genuine(name) + b"// changed\n")
+    genuine = grammars.read
+    monkeypatch.setattr(grammars, "read", lambda name: genuine(name) + b"// changed\n")
     assert memo.grammar_stamp() != before
 
 
 def test_nothing_is_unpickled() -> None:
-    stored = json.loads(data.read("ptx.templates.json"))
+    stored = json.loads(grammars.read("ptx.templates.json"))
     assert stored["stamp"] == memo.grammar_stamp()
     assert len(stored["templates"]) > 500
 

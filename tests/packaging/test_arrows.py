@@ -16,7 +16,8 @@ ROOMS = ("ptxlint", "rules", "grammar", "dynamic")
 ARROWS = ROOT / "tests" / "packaging" / "arrows.py"
 # Each takes longer to import than the whole check of a file.
 HEAVY = frozenset(
-    "asyncio dataclasses inspect lark matplotlib networkx numpy pkgutil rich torch triton".split()
+    "asyncio dataclasses elftools inspect lark matplotlib networkx numpy pkgutil rich torch "
+    "triton".split()
 )
 # Loaded only when a shape is not among the shipped templates, or by --parser=lark.
 REFERENCE_PARSER = {"ptxlint/frontends/ptx/reference.py", "ptxlint/frontends/ptx/prebuild.py"}

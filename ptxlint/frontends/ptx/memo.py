@@ -14,7 +14,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
 
-from ptxlint.frontends.ptx import data
+from ptxlint.frontends import grammars
 from ptxlint.frontends.ptx.builder import MAX_PROBLEMS, ModuleBuilder
 from ptxlint.frontends.ptx.template import (
     GAP,
@@ -143,13 +143,13 @@ _memo = _Memo()
 
 def grammar_stamp() -> str:
     """Checksum of the grammar that templates must have been made with."""
-    return f"{crc32(data.read('ptx.lark').replace(bytes((13, 10)), bytes((10,)))):08x}"
+    return f"{crc32(grammars.read('ptx.lark').replace(bytes((13, 10)), bytes((10,)))):08x}"
 
 
 def _shipped() -> dict[str, list[Any]]:
     """Templates from `ptx.templates.json`; none if it is missing, stale or damaged."""
     try:
-        stored = json.loads(data.read("ptx.templates.json"))
+        stored = json.loads(grammars.read("ptx.templates.json"))
         if stored["stamp"] != grammar_stamp():
             return {}
         templates: dict[str, list[Any]] = stored["templates"]

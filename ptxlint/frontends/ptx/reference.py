@@ -16,7 +16,7 @@ import lark
 from lark import Lark, Token, Transformer
 from lark.exceptions import LarkError, UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
-from ptxlint.frontends.ptx import data
+from ptxlint.frontends import grammars
 from ptxlint.frontends.ptx.template import LONG_LIST, Payload, Statement, Template
 
 MAX_DEPTH = 100
@@ -407,7 +407,7 @@ def _reduce_while(values: list[Payload], operators: list[str], coming: str) -> N
 @cache
 def grammar_text() -> str:
     """The text of `grammar/ptx.lark`."""
-    return data.read("ptx.lark").decode().replace("\r\n", "\n")
+    return grammars.read("ptx.lark").decode().replace("\r\n", "\n")
 
 
 def stamp() -> str:
@@ -454,7 +454,7 @@ def _compile(transformer: _ToStatements) -> Lark:
 def _from_tables(transformer: _ToStatements) -> Lark | None:
     """The parser from `ptx.tables.json`; None if the file is missing, stale or damaged."""
     try:
-        stored = json.loads(data.read("ptx.tables.json"))
+        stored = json.loads(grammars.read("ptx.tables.json"))
         if stored["stamp"] != stamp():
             return None
         load = cast(Any, Lark)._load_from_dict

@@ -1,0 +1,159 @@
+"""Cubins: the ELF files that ptxas writes, and what they say of their kernels.
+
+Attributes of kernels lie in the sections `.nv.info` and `.nv.info.KERNEL` as records of a format
+byte, a kind byte and 16 bits that are a value or the length of what follows. Their names are those
+that `cuobjdump -elf` prints (EIATTR_REGCOUNT, …); that the numbers are those of the assembler's log
+is held by the tests.
+"""
+
+from __future__ import annotations
+
+import io
+import struct
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from ptxlint.resources import CUBIN, Amount, Resources
+
+if TYPE_CHECKING:
+    from elftools.elf.elffile import ELFFile
+    from elftools.elf.sections import Section
+
+MAGIC: Final = b"\x7fELF"
+_EM_CUDA: Final = 190
+_STANDARD_ABI: Final = 8
+"""From this version of the ABI on the architecture stands in bits 8 to 15 of the flags."""
+_WITH_LENGTH: Final = 4
+_REGISTERS, _FRAME, _LEAST_STACK = 0x2F, 0x11, 0x12
+_BARRIERS, _THREADS = 0x4C, 0x10
+_RESERVED: Final = 1024
+"""Bytes of shared memory that the system keeps for itself, counted in the section's size."""
+
+
+class CubinError(ValueError):
+    """A file that cannot be read as a cubin: what is wrong, and what to do."""
+
+
+class Cubin(NamedTuple):
+    """The kernels of a cubin by name, for an architecture such as `sm_90`."""
+
+    arch: str
+    kernels: dict[str, Resources]
+
+
+def read_cubin(data: bytes, path: str = "<cubin>") -> Cubin:
+    """What a cubin says of its kernels. Raises `CubinError`."""
+    from elftools.common.exceptions import ELFError
+
+    if not data.startswith(MAGIC):
+        raise CubinError(f"{path}: this is no ELF file: give a cubin")
+    try:
+        elf = _opened(data)
+        if elf["e_machine"] not in ("EM_CUDA", _EM_CUDA):
+            raise CubinError(
+                f"{path}: an ELF file of the machine {elf['e_machine']}, not of CUDA: give a cubin"
+            )
+        return Cubin(_arch(elf), _kernels(elf))
+    except (ELFError, struct.error, EOFError, KeyError, IndexError, UnicodeDecodeError) as error:
+        raise CubinError(
+            f"{path}: the cubin is damaged or cut off ({error or type(error).__name__})"
+        ) from None
+
+
+def _opened(data: bytes) -> ELFFile:
+    from elftools.elf.elffile import ELFFile
+
+    return ELFFile(io.BytesIO(data))
+
+
+def _arch(elf: ELFFile) -> str:
+    flags = elf["e_flags"]
+    is_new = elf["e_ident"]["EI_ABIVERSION"] >= _STANDARD_ABI
+    return f"sm_{flags >> 8 & 0xFF if is_new else flags & 0xFF}"
+
+
+def _kernels(elf: ELFFile) -> dict[str, Resources]:
+    arch = _arch(elf)
+    sections = {section.name: section for section in elf.iter_sections()}
+    common = _common(elf, sections)
+    found = {}
+    for name, section in sections.items():
+        kernel = name.removeprefix(".text.")
+        if kernel == name:
+            continue
+        # The data are read to the end, so that a file that was cut off is told.
+        if len(section.data()) < section["sh_size"]:
+            raise EOFError(f"section {name} ends early")
+        own = dict(_attributes(sections.get(f".nv.info.{kernel}")))
+        found[kernel] = _resources(arch, kernel, section, sections, own, common.get(kernel, {}))
+    return found
+
+
+def _resources(
+    arch: str,
+    kernel: str,
+    section: Section,
+    sections: dict[str, Section],
+    own: dict[int, bytes],
+    common: dict[int, int],
+) -> Resources:
+    registers = common.get(_REGISTERS, section["sh_info"] >> 24)
+    barriers = own[_BARRIERS][0] if own.get(_BARRIERS) else section["sh_flags"] >> 20 & 0x7F
+    constant = sections.get(f".nv.constant0.{kernel}")
+    threads = None
+    if len(own.get(_THREADS, b"")) >= 12:
+        x, y, z = struct.unpack_from("<III", own[_THREADS])
+        threads = x * y * z
+    return Resources(
+        arch,
+        registers=Amount(registers, CUBIN) if registers else None,
+        stack=_amount(common.get(_FRAME)),
+        cumulative_stack=_amount(common.get(_LEAST_STACK)),
+        shared=Amount(_shared(kernel, sections), CUBIN),
+        barriers=Amount(barriers, CUBIN),
+        constant=None if constant is None else Amount(constant["sh_size"], CUBIN),
+        threads=threads,
+    )
+
+
+def _amount(value: int | None) -> Amount | None:
+    return None if value is None else Amount(value, CUBIN)
+
+
+def _shared(kernel: str, sections: dict[str, Section]) -> int:
+    """Bytes of static shared memory, without what the system keeps of it."""
+    section = sections.get(f".nv.shared.{kernel}")
+    size = 0 if section is None else int(section["sh_size"])
+    if ".nv.shared.reserved.0" in sections and size >= _RESERVED:
+        return size - _RESERVED
+    return size
+
+
+def _common(elf: ELFFile, sections: dict[str, Section]) -> dict[str, dict[int, int]]:
+    """The attributes of `.nv.info` by function and kind: each names a symbol and a number."""
+    symbols: Any = sections.get(".symtab")
+    found: dict[str, dict[int, int]] = {}
+    for kind, value in _attributes(sections.get(".nv.info")):
+        if len(value) >= 8 and symbols is not None:
+            symbol, number = struct.unpack_from("<II", value)
+            found.setdefault(symbols.get_symbol(symbol).name, {})[kind] = number
+    return found
+
+
+def _attributes(section: Section | None) -> Iterator[tuple[int, bytes]]:
+    """The records of a section, kind and value."""
+    if section is None:
+        return
+    data = section.data()
+    at = 0
+    while at + 4 <= len(data):
+        form, kind, value = struct.unpack_from("<BBH", data, at)
+        at += 4
+        if form == _WITH_LENGTH:
+            yield kind, data[at : at + value]
+            at += value
+        else:
+            yield kind, struct.pack("<H", value)
+
+
+__all__ = ["MAGIC", "Cubin", "CubinError", "read_cubin"]

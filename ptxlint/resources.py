@@ -1,0 +1,65 @@
+"""What a compiled kernel takes of an SM: registers, stack, spills, shared memory, barriers.
+
+Each number says where it comes from: an assembler and a linker know them, a count of PTX is an
+estimate.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+LOG: Final = "assembler log"
+"""`ptxas -v`, run by us or by the user."""
+CUBIN: Final = "cubin"
+"""Attributes of the ELF file."""
+SASS: Final = "SASS"
+"""Counted in the machine code."""
+METADATA: Final = "metadata"
+"""What the compiler wrote beside the kernel."""
+ESTIMATE: Final = "estimate"
+"""Counted in PTX, before the assembler."""
+
+
+class Amount(NamedTuple):
+    """A number and its source, one of those above."""
+
+    value: int
+    source: str
+
+    @property
+    def is_exact(self) -> bool:
+        """True if it is what the kernel will have when it runs."""
+        return self.source != ESTIMATE
+
+
+class Resources(NamedTuple):
+    """What one kernel takes; None is unknown.
+
+    `registers` are those of a thread, the others bytes a thread (`stack` of the kernel's own frame,
+    `cumulative_stack` with its callees; spills as they are executed once, in program text), bytes
+    a CTA (`shared`, static) and barriers a CTA.
+    """
+
+    arch: str
+    registers: Amount | None = None
+    stack: Amount | None = None
+    cumulative_stack: Amount | None = None
+    spill_stores: Amount | None = None
+    spill_loads: Amount | None = None
+    shared: Amount | None = None
+    barriers: Amount | None = None
+    constant: Amount | None = None
+    threads: int | None = None
+    """Threads of a CTA, where the kernel fixes them."""
+
+    def completed(self, other: Resources) -> Resources:
+        """This, and of the other what is not known here."""
+        missing: dict[str, Any] = {
+            name: theirs
+            for name, mine, theirs in zip(self._fields, self, other, strict=True)
+            if mine is None
+        }
+        return self._replace(**missing)
+
+
+__all__ = ["CUBIN", "ESTIMATE", "LOG", "METADATA", "SASS", "Amount", "Resources"]

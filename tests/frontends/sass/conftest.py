@@ -1,0 +1,74 @@
+"""Cubins of the fixtures, assembled for the tests, with what nvdisasm says of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from ptxlint.frontends.ptx import parse as parse_ptx
+from ptxlint.frontends.toolkit import (
+    Assembled,
+    ToolError,
+    assemble,
+    disassemble,
+    find_assembler,
+    find_tool,
+)
+
+FIXTURES = Path(__file__).resolve().parents[3] / "fixtures" / "ptx"
+ARCHS = ("sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
+QUICK = ("softmax", "rmsnorm_eps_fp64", "matmul_dot_fp16", "cumsum")
+
+
+class Build(NamedTuple):
+    """A fixture for one architecture."""
+
+    arch: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.arch}-{self.name}"
+
+
+def builds() -> list[object]:
+    """All builds; those of a few kernels always, the others slowly."""
+    out: list[object] = []
+    for arch in ARCHS:
+        for path in sorted((FIXTURES / arch).glob("*.ptx")):
+            marks = [] if path.stem in QUICK else [pytest.mark.slow]
+            out.append(pytest.param(Build(arch, path.stem), marks=marks))
+    return out
+
+
+@cache
+def _assembled(build: Build) -> Assembled:
+    text = (FIXTURES / build.arch / f"{build.name}.ptx").read_text()
+    module = parse_ptx(text)
+    return assemble(text, module.arch, find_assembler((9, 4)), build.name)
+
+
+@pytest.fixture(scope="session")
+def assembled() -> Callable[[Build], Assembled]:
+    """A build's cubin and log."""
+    try:
+        find_assembler((9, 4))
+        find_tool("nvdisasm")
+    except ToolError as error:
+        pytest.skip(str(error))
+    return _assembled
+
+
+@pytest.fixture(scope="session")
+def listing(assembled: Callable[[Build], Assembled]) -> Callable[..., str]:
+    """What nvdisasm prints of a build."""
+    return lambda build, *options: disassemble(assembled(build).cubin, *(options or ("-c", "-g")))
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Tests that take a `build` run on all of them."""
+    if "build" in metafunc.fixturenames:
+        metafunc.parametrize("build", builds(), ids=str)

@@ -1,0 +1,205 @@
+"""The machine code of all fixtures is read, and what is made of it holds."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ptxlint.cfg.build import build as build_cfg
+from ptxlint.cfg.graph import Cfg
+from ptxlint.frontends.cubin import read_cubin
+from ptxlint.frontends.sass import memo, parse
+from ptxlint.frontends.toolkit import ToolError
+from ptxlint.ir.function import Function
+from ptxlint.ir.instruction import Instr
+from ptxlint.ir.operand import Register
+
+Listing = Callable[..., str]
+
+
+def test_every_line_and_opcode_is_known(build: Any, listing: Listing) -> None:
+    module = parse(listing(build))
+    assert module.problems == []
+    assert module.arch.rstrip("af") == build.arch
+    assert [f.name for f in module.kernels()]
+    assert {i.opcode for f in module.functions for i in f.instrs if not i.shape.row.known} == set()
+    for fn in module.functions:
+        for instr in fn.instrs:
+            assert all(isinstance(r, Register) for r in (*instr.defs, *instr.uses))
+            assert len(instr.operands) == len(instr.shape.patterns)
+
+
+def test_the_memo_says_what_lark_says(build: Any, listing: Listing) -> None:
+    text = listing(build)
+    seen = set()
+    for fn in parse(text).functions:
+        for instr in fn.instrs:
+            line = text[instr.offset : text.index(";", instr.offset)].strip()
+            key = memo.SLOT.sub("#", line)
+            if key not in seen:
+                seen.add(key)
+                quick, slow = memo.parse(line), memo.parse(line, uses_memo=False)
+                assert quick.slots == slow.slots
+                assert quick.form.built.slots == slow.form.built.slots
+                assert quick.form.built.shape.patterns == slow.form.built.shape.patterns
+    assert seen
+
+
+def test_no_kernel_reads_a_register_that_nothing_has_written(build: Any, listing: Listing) -> None:
+    # Where a kernel of the fixtures does that itself it is no fault of the table.
+    if build.name in ("matmul_buggy", "quantise_fp8"):
+        pytest.skip("reads what it has not loaded")
+    for fn in parse(listing(build)).functions:
+        assert _read_first(fn, build_cfg(fn)) == set()
+
+
+def _read_first(fn: Function, cfg: Cfg) -> set[str]:
+    """Registers that are read before anything writes them, on some way. A register that an
+    instruction only changes in part (`LOP3 R4, R4, …`) counts as written by it."""
+    live: dict[int, set[Register]] = {block.index: set() for block in cfg.blocks}
+    changed = True
+    while changed:
+        changed = False
+        for block in reversed(cfg.blocks):
+            now = set().union(*(live[at] for at in block.succs))
+            for instr in reversed(fn.instrs[block.start : block.end]):
+                now = _before(fn, instr, now)
+            changed |= now != live[block.index]
+            live[block.index] = now
+    return {register.name for register in live[cfg.entry] if register.name[0] != "B"}
+
+
+def _before(fn: Function, instr: Instr, live: set[Register]) -> set[Register]:
+    if instr.shape.row.is_call:
+        return set(instr.uses)
+    return (live - set(instr.defs)) | (set(instr.uses) - set(instr.defs))
+
+
+def test_the_graph_is_that_of_nvdisasm(build: Any, listing: Listing) -> None:
+    try:
+        drawn = _drawn(listing(build, "-bbcfg"))
+    except ToolError as error:
+        pytest.skip(f"nvdisasm draws none: {error}")
+    module = parse(listing(build))
+    assert drawn
+    for fn in module.functions:
+        nodes, edges = drawn[fn.name]
+        # What fills the section up behind the last way out is not drawn.
+        opcodes = [op for _, ops in nodes for op in ops]
+        assert [i.opcode for i in fn.instrs][: len(opcodes)] == opcodes
+        theirs = _steps_of_drawing(nodes, edges)
+        ours = _steps(build_cfg(fn))
+        seen, waiting = set(), [0]
+        while waiting:
+            at = waiting.pop()
+            if at not in seen:
+                seen.add(at)
+                assert ours[at] == theirs[at], fn.instrs[at]
+                waiting += ours[at]
+
+
+Drawing = tuple[list[tuple[str, list[str]]], list[tuple[str, str]]]
+
+
+def _drawn(text: str) -> dict[str, Drawing]:
+    """What `nvdisasm -bbcfg` draws, by function: nodes with their opcodes, and edges."""
+    out: dict[str, Drawing] = {}
+    current: Drawing = ([], [])
+    node = ""
+    for line in text.splitlines():
+        if found := re.match(r'subgraph "cluster_(.*)" \{', line):
+            current = out[found[1]] = ([], [])
+        elif found := re.match(r'"((?:[^"\\]|\\.)*)":\w+:\w+ -> "((?:[^"\\]|\\.)*)":', line):
+            current[1].append((found[1], found[2]))
+        elif found := re.fullmatch(r'"((?:[^"\\]|\\.)*)"', line):
+            node = found[1]
+        elif line.startswith('[label="{') and node:
+            current[0].append((node, _opcodes(line.removeprefix('[label="{'))))
+            node = ""
+    return out
+
+
+def _opcodes(body: str) -> list[str]:
+    out = []
+    for part in body.split(r"\l"):
+        plain = re.sub(r"\|?<\w+>", "", part).replace("\\ ", " ").replace("\\", "").strip('|{}" ]')
+        plain = re.sub(r"^@!?\w+\s+", "", plain.strip())
+        if re.match(r"[A-Z]", plain) and not plain.endswith(":"):
+            out.append(plain.split()[0].split(".")[0].rstrip(";"))
+    return out
+
+
+def _steps_of_drawing(
+    nodes: list[tuple[str, list[str]]], edges: list[tuple[str, str]]
+) -> dict[int, set[int]]:
+    first, last, steps, count = {}, {}, defaultdict(set), 0
+    for name, opcodes in nodes:
+        first[name] = count
+        count += len(opcodes)
+        last[name] = count - 1
+        for at in range(first[name], last[name]):
+            steps[at].add(at + 1)
+    for start, end in edges:
+        if start in last and end in first:
+            steps[last[start]].add(first[end])
+    return steps
+
+
+def _steps(cfg: Cfg) -> dict[int, set[int]]:
+    steps = defaultdict(set)
+    for block in cfg.blocks:
+        for at in range(block.start, block.end - 1):
+            steps[at].add(at + 1)
+        if len(block):
+            steps[block.end - 1] |= {cfg.blocks[at].start for at in block.succs}
+    return steps
+
+
+def test_json_and_encodings_say_the_same(build: Any, listing: Listing) -> None:
+    plain = parse(listing(build))
+    for text in (listing(build, "-json"), listing(build, "-c", "-hex")):
+        other = parse(text)
+        assert other.problems == []
+        for fn in other.functions:
+            mine = {i.opcode: 0 for f in plain.functions for i in f.instrs}
+            assert all(i.opcode in mine for i in fn.instrs)
+            if len(other.functions) == len(plain.functions):
+                (whole,) = (f for f in plain.functions if f.name == fn.name)
+                if len(whole.instrs) == len(fn.instrs):
+                    assert [_said(i) for i in fn.instrs] == [_said(i) for i in whole.instrs]
+    for fn in parse(listing(build, "-c", "-hex")).functions:
+        assert len(fn.controls) == len(fn.instrs)  # type: ignore[attr-defined]
+
+
+def _said(instr: Instr) -> tuple[Any, ...]:
+    names = [tuple(r.name for r in side) for side in (instr.defs, instr.uses)]
+    return instr.shape.mnemonic, instr.shape.guard, *names
+
+
+def test_the_cubin_says_what_the_log_says(build: Any, assembled: Callable[..., Any]) -> None:
+    done = assembled(build)
+    cubin = read_cubin(done.cubin)
+    assert cubin.arch == build.arch
+    assert set(cubin.kernels) == set(done.resources)
+    for name, logged in done.resources.items():
+        read = cubin.kernels[name]
+        for part in ("registers", "stack", "shared", "barriers"):
+            assert getattr(read, part).value == getattr(logged, part).value, part
+        if logged.cumulative_stack is not None:
+            assert read.cumulative_stack is not None
+            assert read.cumulative_stack.value == logged.cumulative_stack.value
+
+
+def test_no_more_registers_are_named_than_the_cubin_counts(
+    build: Any, listing: Listing, assembled: Callable[..., Any]
+) -> None:
+    kernels = read_cubin(assembled(build).cubin).kernels
+    for fn in parse(listing(build)).kernels():
+        numbers = [int(r.name[1:]) for r in fn.registers if re.fullmatch(r"R\d+", r.name)]
+        counted = kernels[fn.name].registers
+        assert counted is not None
+        assert max(numbers, default=-1) < counted.value
