@@ -142,7 +142,9 @@ def _trap(instr: Instr) -> End:
 # Calls ----------------------------------------------------------------------------------------
 def callee(module: Module, frame: Frame, instr: Instr) -> Function | Step:
     """The function that a call goes to, or what stands for one outside of the module."""
-    name = next((o.name for o in instr.operands if isinstance(o, Symbol)), "")
+    # A prototype or a list of targets comes behind the register that holds the address.
+    symbols = (o for o in instr.operands if isinstance(o, Symbol))
+    name = next((o.name for o in symbols if o.kind not in ("prototype", "targets")), "")
     if not name:
         raise UnsupportedError(instr, "a call through a register")
     found = next((f for f in module.functions if f.name == name and not f.is_declaration), None)

@@ -102,7 +102,8 @@ def _up(number: int, step: int) -> int:
 
 def _contents(variable: Variable) -> NDArray[np.uint8] | None:
     """The bytes that a variable starts with; None for zeros, as PTX has it."""
-    if variable.initializer is None or variable.size is None:
+    # What initialises references to textures and samplers are settings, not bytes.
+    if variable.initializer is None or not variable.size or variable.type.endswith("ref"):
         return None
     width = max(1, bits(variable.type) // 8)
     out = np.zeros(variable.size, dtype=np.uint8)

@@ -32,7 +32,7 @@ Writer: TypeAlias = Callable[[Batch, Array, Mask], None]
 def reader(frame: Frame, instr: Instr, operand: Operand, type_name: str) -> Reader:
     """What an operand holds, as values of a type. Raises `UnsupportedError`."""
     if isinstance(operand, Register):
-        return _register(frame, operand, type_name)
+        return _register(frame, instr, operand, type_name)
     if isinstance(operand, SpecialRegister) and operand.name != "WARP_SZ":
         return _special(instr, operand.name, type_name)
     if isinstance(operand, Negated) and operand.sign == "!":
@@ -79,8 +79,11 @@ def _constant(word: Array, type_name: str) -> Reader:
     return lambda batch: values
 
 
-def _register(frame: Frame, register: Register, type_name: str) -> Reader:
+def _register(frame: Frame, instr: Instr, register: Register, type_name: str) -> Reader:
     number, width = frame.number(register), bits(register.type)
+    if width < bits(type_name):
+        # No form of PTX reads more bits than a register has: the form is not known here.
+        raise UnsupportedError(instr, f"{register.name} of {width} bits read as .{type_name}")
     have, wanted = RAW[width], dtype(type_name)
     if have == wanted:
         return lambda batch: batch.value(number, width)

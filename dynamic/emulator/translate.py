@@ -243,6 +243,8 @@ def guarded(frame: Frame, instr: Instr, step: Step) -> Step:
 def _computation(frame: Frame, instr: Instr, found: Lanewise) -> Step:
     operands = instr.operands
     first, *sources = operands
+    if len(sources) != len(found.sources):
+        raise UnsupportedError(instr, f"{instr.opcode} with {len(sources)} operands to read")
     reads = [
         reader(frame, instr, operand, kind)
         for operand, kind in zip(sources, found.sources, strict=True)

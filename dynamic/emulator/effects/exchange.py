@@ -12,7 +12,6 @@ from ptxlint.dynamic.emulator.formats import Array
 from ptxlint.dynamic.emulator.frame import Frame
 from ptxlint.dynamic.emulator.meeting import warp_meeting
 from ptxlint.dynamic.emulator.operands import Writer, reader, writer
-from ptxlint.dynamic.emulator.semantics import UnsupportedError
 from ptxlint.ir.instruction import Instr
 from ptxlint.ir.operand import Operand, Pair
 
@@ -181,7 +180,7 @@ def _redux(frame: Frame, instr: Instr) -> Waiting:
     shape = instr.shape
     target, source, member = instr.operands
     if shape.type == "f32":
-        raise UnsupportedError(instr, "redux of f32: compile for sm_90")
+        return _redux_of_numbers(frame, instr)
     fold, neutral = next(_FOLDS[m] for m in shape.modifiers if m in _FOLDS)
     word, who = reader(frame, instr, source, shape.type), reader(frame, instr, member, "u32")
     put = writer(frame, instr, target, shape.type)
@@ -192,6 +191,41 @@ def _redux(frame: Frame, instr: Instr) -> Waiting:
         kind = words.dtype.type
         filled = np.where(there, words, kind(neutral(np.iinfo(words.dtype))))
         out = fold.reduce(filled, axis=-1, keepdims=True, dtype=words.dtype)
+        put(batch, lanes(batch, np.broadcast_to(out, words.shape)), mask)
+
+    return warp_meeting(step, who)
+
+
+_TOP: Final = np.uint32(1 << 31)
+_ONES: Final = np.uint32(0xFFFFFFFF)
+_NAN: Final = np.uint32(0x7FFFFFFF)
+
+
+def _redux_of_numbers(frame: Frame, instr: Instr) -> Waiting:
+    """The least or greatest of float32: NaN counts if `.NaN` is given, else only if there is
+    nothing but NaN; plus zero is above minus zero."""
+    shape = instr.shape
+    target, source, member = instr.operands
+    word, who = reader(frame, instr, source, "b32"), reader(frame, instr, member, "u32")
+    put = writer(frame, instr, target, "b32")
+    takes_greatest, by_magnitude, keeps_nan = (shape.has(m) for m in ("max", "abs", "NaN"))
+    fold: Any = np.maximum if takes_greatest else np.minimum
+
+    def step(batch: Batch, mask: Mask) -> None:
+        there = members(batch, mask, who(batch))
+        words = warps(batch, word(batch))
+        if by_magnitude:
+            words = words & ~_TOP
+        is_nan = np.isnan(words.view(np.float32))
+        # Bits that are ordered as the numbers are, as unsigned ones.
+        ordered = words ^ np.where(words & _TOP != 0, _ONES, _TOP)
+        counts = there & ~is_nan
+        neutral = np.uint32(0) if takes_greatest else _ONES
+        out = fold.reduce(np.where(counts, ordered, neutral), axis=-1, keepdims=True)
+        out = out ^ np.where(out & _TOP != 0, _TOP, _ONES)
+        any_nan = (there & is_nan).any(axis=-1, keepdims=True)
+        is_lost = any_nan if keeps_nan else ~counts.any(axis=-1, keepdims=True)
+        out = np.where(is_lost, _NAN, out)
         put(batch, lanes(batch, np.broadcast_to(out, words.shape)), mask)
 
     return warp_meeting(step, who)

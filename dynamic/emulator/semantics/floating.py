@@ -27,6 +27,7 @@ from ptxlint.dynamic.emulator.rounding import (
     to_bf16,
     two_product,
 )
+from ptxlint.dynamic.emulator.semantics.converting import numbers
 from ptxlint.dynamic.emulator.semantics.lanewise import (
     Computation,
     Lanewise,
@@ -176,7 +177,22 @@ def _rounded(
             return narrowed(odd, form, mode).astype(np.float32)
 
         compute = directed
-    return alike(on(kind, _finished(instr, compute, exact)), kind, arity)
+    finished = on(kind, _finished(instr, compute, exact))
+    if len(instr.shape.types) == 2:
+        return _mixed(finished, instr.shape.types[1], arity)
+    return alike(finished, kind, arity)
+
+
+def _mixed(compute: Computation, narrow: str, arity: int) -> Lanewise:
+    """One on float32 whose operands but the last are narrower (PTX ISA, "Mixed Precision Floating
+    Point Instructions")."""
+
+    def mixed(*args: Array) -> Array:
+        *first, last = args
+        out: Any = compute(*(numbers(a, narrow) for a in first), last)
+        return out
+
+    return Lanewise(mixed, (narrow,) * (arity - 1) + ("f32",), ("f32",))
 
 
 def _directed(name: str, *, changed: Computation | None = None) -> Callable[[str], Computation]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -261,3 +262,42 @@ $join:
     got = warps(execute, kernel, body, words)
     assert got[:6].tolist() == [[0x3F, 0x3F]] * 6
     assert got[WARP : WARP + 6].tolist() == [[4 if at == 2 else 0x3B, 0] for at in range(6)]
+
+
+def folded(numbers: list[float], name: str) -> float:
+    """The manual's description of `redux` on float32; NaN for any NaN."""
+    if "abs" in name:
+        numbers = [abs(x) for x in numbers]
+    known = [x for x in numbers if x == x]
+    if not known or ("NaN" in name and len(known) < len(numbers)):
+        return math.nan
+    pick = max if name.startswith("max") else min
+    return pick(known, key=lambda x: (x, math.copysign(1, x)))
+
+
+@pytest.mark.parametrize("name", ["min", "max", "min.abs", "max.abs", "max.NaN", "min.abs.NaN"])
+@pytest.mark.parametrize("rare", [[], [np.nan], [0.0, -0.0], [np.inf, -np.inf], [np.nan] * 32])
+def test_redux_of_numbers(execute: Execute, kernel: Kernel, name: str, rare: list[float]) -> None:
+    numbers = np.random.default_rng(3).standard_normal((2, WARP)).astype(np.float32)
+    if rare == [0.0, -0.0]:
+        numbers = np.abs(numbers) if name.startswith("min") else -np.abs(numbers)
+    numbers[1, : len(rare)] = rare
+    words = numbers.view(np.uint32).ravel()
+    got = warps(execute, kernel, f"redux.sync.{name}.f32 %r2, %r1, -1;", words)[:, 0]
+    for warp, row in enumerate(numbers):
+        wanted = np.array([folded(row.tolist(), name)], np.float32)
+        word = 0x7FFFFFFF if np.isnan(wanted[0]) else wanted.view(np.uint32)[0]
+        assert (got[WARP * warp : WARP * (warp + 1)] == word).all()
+
+
+def test_redux_of_numbers_takes_only_those_that_are_named(execute: Execute, kernel: Kernel) -> None:
+    words = np.arange(64, dtype=np.float32).view(np.uint32)
+    body = """
+  setp.ge.u32 %p1, %r100, 5;
+  @%p1 bra $behind;
+  redux.sync.max.f32 %r2, %r1, 0x1f;
+$behind:
+"""
+    got = warps(execute, kernel, body, words)[:, 0].view(np.float32)
+    assert (got[:5] == 4).all()
+    assert (got[5:] == 0).all()

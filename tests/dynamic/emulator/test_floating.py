@@ -453,3 +453,23 @@ CORNERS = [
 def test_corners(apply: Apply, name: str, inputs: list[float], expected: list[float]) -> None:
     got = numbers(apply(f"{name} $0, $1;", "b32", bits(inputs, "f32")), "f32")
     assert all(same(float(g), w) for g, w in zip(got, expected, strict=True)), got
+
+
+MIXED = [("add", 2), ("sub", 2), ("fma", 3)]
+
+
+@pytest.mark.parametrize("narrow", ["f16", "bf16"])
+@pytest.mark.parametrize(("name", "arity"), MIXED)
+@pytest.mark.parametrize("mode", ["rn", "rz", "rm.sat"])
+def test_mixed_precision_is_that_of_the_widened_operands(
+    apply: Apply, narrow: str, name: str, arity: int, mode: str
+) -> None:
+    a, b = pairs(narrow, spread=3)
+    c = np.resize(samples("f32", 300, 5, 3), len(a))
+    first = [a, b][: arity - 1]
+    wide = [bits(numbers(x, narrow).tolist(), "f32") for x in first]
+    listed = ", ".join(f"${at}" for at in range(arity + 1))
+    mixed = apply(f"{name}.{mode}.f32.{narrow} {listed};", "b32", *first, c)
+    plain = apply(f"{name}.{mode}.f32 {listed};", "b32", *wide, c)
+    assert (mixed == plain).all()
+    assert len(np.unique(mixed)) > 20

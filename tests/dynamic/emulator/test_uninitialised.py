@@ -330,19 +330,15 @@ RIGHT = [
 ]
 
 
-def watched(build: emulated.Build, sizes: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> Any:
+def watched(build: emulated.Build, sizes: dict[str, int]) -> Any:
     """A run of a build that is watched."""
-    own = Emulator.run
-    monkeypatch.setattr(Emulator, "run", lambda *a, **k: own(*a, **k, sanitize=WATCHED))
-    return emulated.hold(build, sizes)
+    return emulated.hold(build, sizes, sanitize=WATCHED)
 
 
 @pytest.mark.parametrize(("arch", "name"), RIGHT)
-def test_right_kernels_use_nothing_blank(
-    monkeypatch: pytest.MonkeyPatch, arch: str, name: str
-) -> None:
+def test_right_kernels_use_nothing_blank(arch: str, name: str) -> None:
     build = emulated.build(name, arch)
-    held = watched(build, next(iter(build.reference.sizes(build.constants))), monkeypatch)
+    held = watched(build, next(iter(build.reference.sizes(build.constants))))
     assert held.faults == []
     assert held.is_right
 
@@ -365,7 +361,7 @@ def test_a_store_taken_out_is_missed(
     (start, end) = next(re.finditer(rf"^\s*{re.escape(line)}[^\n]*\n", text, re.M)).span()
     module = parse(text[:start] + "\n" + text[end:], "changed.ptx")
     monkeypatch.setattr(emulated, "emulator", lambda path: Emulator(module, module.kernels()[0]))
-    held = watched(build, next(iter(build.reference.sizes(build.constants))), monkeypatch)
+    held = watched(build, next(iter(build.reference.sizes(build.constants))))
     found = [fault for fault in held.faults if fault.kind == "uninitialised"]
     assert found
     assert all("to global memory" in fault.message for fault in found)
