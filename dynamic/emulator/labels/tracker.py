@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxlint.dynamic.emulator.access import Lanes
 from ptxlint.dynamic.emulator.batch import Batch, Mask, Step, holds, without
+from ptxlint.dynamic.emulator.effects.memory import spaces
 from ptxlint.dynamic.emulator.formats import Array, Flags
 from ptxlint.dynamic.emulator.labels.bulk import copied, stored
 from ptxlint.dynamic.emulator.labels.computation import Operand as Read
@@ -266,8 +268,6 @@ class Labels:
         step(batch, mask)
         if len(instr.operands) < 3 or not holds(inner):
             return
-        from ptxlint.dynamic.emulator.access import Lanes
-
         lanes = Lanes(batch, None if inner is None else inner)
         width = literal(instr.operands[2], "u32")
         assert width is not None
@@ -348,8 +348,22 @@ class Labels:
             flags: Flags = self._batch.lanes(inner) & np.logical_or.reduce(
                 np.broadcast_arrays(*labels)
             )
+            if not instr.shape.space:
+                flags = flags & self._is_global(frame, instr)
             if flags.any():
                 self._note(instr, flags)
+
+    def _is_global(self, frame: Frame, instr: Instr) -> Flags:
+        """The lanes whose generic address is one of global memory."""
+        batch = self._batch
+        at = 1 if instr.opcode == "atom" else 0
+        lanes = Lanes(batch, None)
+        where = lanes.pick(address(frame, instr, instr.operands[at])(batch))
+        flags = np.zeros(batch.shape, dtype=bool)
+        for space, inside, _ in spaces("", where):
+            if space == "global":
+                flags |= inside.reshape(batch.shape)
+        return flags
 
     def _note(self, instr: Instr, flags: Flags) -> None:
         count = int(flags.sum())
