@@ -13,6 +13,9 @@ from collections.abc import Iterator
 from ptxlint.dynamic.judge.replay import KEPT, UNKNOWN, VIOLATED, Judgement, Played
 from ptxlint.launch.analysis import Outcome
 
+BEYOND = ("outside", "freed")
+"""The faults of an access that leaves its storage."""
+
 
 def judge(played: Played) -> Iterator[Judgement]:
     """Two judgements on each access: on its bounds and on its alignment."""
@@ -39,7 +42,7 @@ def _verdicts(outcome: Outcome) -> list[tuple[str, tuple[str, ...], str]]:
         bounds = "refuted"
     elif judged.never or judged.is_inside:
         bounds = "proved"
-    out: list[tuple[str, tuple[str, ...], str]] = [("bounds", ("outside", "freed"), bounds)]
+    out: list[tuple[str, tuple[str, ...], str]] = [("bounds", BEYOND, bounds)]
     if judged.region is not None and not judged.never:
         alignment = "proved" if judged.aligned and not judged.wraps else "open"
         if witness is not None and witness.kind == "misaligned":
@@ -48,4 +51,4 @@ def _verdicts(outcome: Outcome) -> list[tuple[str, tuple[str, ...], str]]:
     return out
 
 
-__all__ = ["judge"]
+__all__ = ["BEYOND", "judge"]

@@ -12,6 +12,7 @@ from ptxlint.dynamic.judge import (
     in_place,
     rerun,
     sync,
+    tiles,
     views,
 )
 from ptxlint.dynamic.judge.replay import Criterion
@@ -21,6 +22,7 @@ CRITERIA: Final[tuple[Criterion, ...]] = (
     coverage.judge,
     apart.judge,
     views.judge,
+    tiles.judge,
     first_reads.judge,
     rerun.judge,
     in_place.judge,
@@ -32,6 +34,7 @@ RULES: Final = {
     coverage.NAME: ("BND307",),
     apart.NAME: ("HAZ601",),
     views.NAME: ("BND306",),
+    tiles.NAME: ("MSK203",),
     first_reads.NAME: ("HAZ603",),
     rerun.NAME: ("HAZ604",),
     in_place.NAME: ("HAZ602",),
