@@ -174,10 +174,10 @@ clear:
 
 PRODUCT: Final = kernel(
     """
-  mul.lo.s32 %r3, %r12, %r13; //~ EMU913 thread 0
+  mul.lo.s32 %r3, %r12, %r13;
   add.s32 %r4, %r3, %r0;
   mad.wide.s32 %rd3, %r4, 4, %rd0;
-  ld.global.b32 %r5, [%rd3];
+  ld.global.b32 %r5, [%rd3]; //~ EMU913 thread 0
   st.global.b32 [%rd11], %r5;
 """,
     "ppii",
@@ -420,10 +420,11 @@ DEFECTS: Final = (
            "The index is one too large; behind the array lies another one of the same thread.",
            TWO_LOCALS, Launch((blank(64), 15)), wrong_launch=Launch((blank(64), 16)),
            unseen="Both arrays belong to the thread; which of them an address was meant for is "
-                  "not known."),
+                  "not known. ptxas lays these two the other way round: on the GPU nothing lies "
+                  "behind the first one."),
     Defect("index that turns negative", "memcheck",
            "A row times a stride passes 2^31 in 32 bits: the offset is negative.",
-           PRODUCT.replace("[%rd3];", "[%rd3]; //~ EMU901 thread 0"),
+           PRODUCT.replace("~ EMU913", "~ EMU901 thread 0, EMU913"),
            _product(1, 64), wrong_launch=_product(40000, 60000)),
     Defect("index that wraps to another row", "memcheck",
            "A row times a stride passes 2^32 in 32 bits: the offset is inside, of another row.",

@@ -14,7 +14,10 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 from defects.catalogue import DEFECTS  # noqa: E402
 from defects.emulated import emulate  # noqa: E402
 from defects.kit import Defect  # noqa: E402
+from defects.packed import launch  # noqa: E402
 from defects.right import CASES, QUICK, Right  # noqa: E402
+from defects.run import reports  # noqa: E402
+from defects.table import PAGE, by_tools, page  # noqa: E402
 
 from ptxlint.dynamic.emulator.findings import KINDS  # noqa: E402
 
@@ -52,3 +55,37 @@ RIGHT = [
 @pytest.mark.parametrize("case", RIGHT)
 def test_right_kernels_stay_silent(case: Right) -> None:
     assert emulate(case.case()) == []
+
+
+def test_the_page_says_what_is_found() -> None:
+    """`python benchmarks/defects/table.py` writes it again."""
+    assert PAGE.read_text(encoding="utf-8") == page()
+
+
+def test_a_tool_counts_by_its_reports() -> None:
+    text = """
+========= COMPUTE-SANITIZER
+========= Invalid __global__ read of size 4 bytes
+=========     at k+0x110
+========= Invalid __global__ read of size 4 bytes
+========= Program hit CUDA_ERROR_LAUNCH_FAILED (error 719) on CUDA API call to cuCtxSynchronize.
+========= Error: Race reported between Write access at k+0xf90
+========= ERROR SUMMARY: 3 errors
+"""
+    assert reports(text) == {
+        "Invalid __global__ read of size 4 bytes": 2,
+        "Error: Race reported between Write access at k+0x…": 1,
+    }
+    assert by_tools({"memcheck": {"told": {"Illegal instruction": 1}}, "racecheck": {}}) == {
+        "memcheck": True
+    }
+
+
+@pytest.mark.parametrize("defect", DEFECTS[:1], ids=NAMES[:1])
+def test_a_packed_launch_holds_all_of_it(defect: Defect) -> None:
+    found = launch(defect.wrong)
+    assert found["kernel"] == "k"
+    assert [memory["size"] for memory in found["memories"]] == [200, 200]
+    assert [memory["state"] for memory in found["memories"]] == ["filled", "blank"]
+    assert found["parameters"][:2] == [{"memory": 0, "first": 0}, {"memory": 1, "first": 0}]
+    assert found["parameters"][2] == (50).to_bytes(4, "little").hex()
