@@ -26,6 +26,7 @@ TOOLS: Final = ("memcheck", "initcheck", "racecheck", "synccheck")
 _TOLD: Final = {kind.id for kind in KINDS.values()}
 _BY_HARDWARE: Final = ("Illegal instruction", "Unknown Error", "Trace/breakpoint trap")
 """What memcheck says of a fault that the device raises anyway."""
+NOT_BUILT: Final = "What would find it is not built yet."
 INTRO: Final = """\
 # Sanitizers
 
@@ -162,7 +163,7 @@ def page() -> str:
     results, about = data["cases"], data["about"]
     rows = [(d, by_us(d), by_tools(results[d.name])) for d in DEFECTS]
     tool = about["tool"].removeprefix("Version ").partition(" ")[0]
-    ours = {d.name: d.unseen for d, found, _ in rows if not found}
+    ours = {d.name: d.unseen or NOT_BUILT for d, found, _ in rows if not found}
     lines = [
         INTRO.format(count=len(DEFECTS), device=about["device"], tool=tool, limit=about["limit"]),
         "## Found by whom",
