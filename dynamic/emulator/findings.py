@@ -21,6 +21,7 @@ KINDS: Final[dict[str, EmulatedRule]] = {
     "blank": memory.BLANK,
     "freed": memory.FREED,
     "uninitialised": values.UNINITIALISED,
+    "not_finite": values.NOT_FINITE,
     "tensor_map": memory.TENSOR_MAP,
     "race": synchronisation.RACE,
     "deadlock": synchronisation.DEADLOCK,
@@ -32,7 +33,7 @@ KINDS: Final[dict[str, EmulatedRule]] = {
     "arrival": arrivals.ARRIVAL,
 }
 """What explains each kind of `ptxlint.dynamic.emulator.device.Fault`."""
-_ORIGINS: Final = {"arrival": "the other one of the two"}
+_ORIGINS: Final = {"arrival": "the other one of the two", "not_finite": "it is stored here"}
 """What the second place of a kind is, if nothing comes from there."""
 
 

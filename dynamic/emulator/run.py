@@ -175,6 +175,10 @@ def _followers(batch: Batch, sanitize: Sanitize) -> list[Follower]:
         from ptxlint.dynamic.emulator.labels.blank.tracker import Blank
 
         found.append(Blank(batch))
+    if sanitize.nonfinite:
+        from ptxlint.dynamic.emulator.sanitizer.nonfinite import NonFinite
+
+        found.append(NonFinite(batch))
     if batch.in_flight is not None and batch.in_flight.is_needed:
         found.append(batch.in_flight)
     return found

@@ -16,6 +16,9 @@ class Sanitize(NamedTuple):
     uninitialised: bool = False
     """What nothing was written to, in registers and memory: told where it decides on a branch, a
     guard or an address, and where it is stored to global memory."""
+    nonfinite: bool = False
+    """NaN and infinities that are made of finite numbers, where they are stored to global
+    memory."""
 
 
 MEMORY = Sanitize()

@@ -77,8 +77,58 @@ UNINITIALISED: Final = EmulatedRule(
     watch="uninitialised",
     refs=("https://valgrind.org/docs/manual/mc-manual.html#mc-manual.uninitvals",),
 )
-VALUES: Final = (UNINITIALISED,)
+_QUOTIENT: Final = (
+    TILE_START
+    + """
+            @%p1 ld.global.b32 %r6, [%rd4];
+            mov.b32 %r7, 0;
+            div.rn.f32 %r8, %r6, DIVISOR;MARK
+            CHOICE
+            @%p1 st.global.b32 [%rd5], %r8;
+            ret;
+"""
+)
+NOT_FINITE: Final = EmulatedRule(
+    "EMU915",
+    "emulated-not-finite",
+    "NaN or an infinity is made of finite numbers, and stored to global memory.",
+    "A division by a sum of nothing, an exponential of a score whose maximum was not taken off, a "
+    "sum in 16 bits: the first instruction whose result is not finite though its operands are is "
+    "told, with these, if what it made is stored. Kernels make NaN and infinities that they throw "
+    "away again, in rows that are masked, and fill lanes with -inf: neither is told, nor is what "
+    "comes with the inputs. It may be what is meant, so this is a warning. Looked for with "
+    "`--sanitize nonfinite`.",
+    "Look at the operands: keep the divisor from zero, take the maximum off before the "
+    "exponential, or sum in a wider type.",
+    "nonfinite",
+    bad=(
+        Sample(
+            "the divisor is zero",
+            _QUOTIENT.replace("DIVISOR", "%r7")
+            .replace("MARK", " //~ EMU915")
+            .replace("CHOICE", ""),
+            launch=_launch(),
+        ),
+    ),
+    good=(
+        Sample(
+            "the quotient is thrown away again",
+            _QUOTIENT.replace("DIVISOR", "%r7")
+            .replace("MARK", "")
+            .replace("CHOICE", "selp.b32 %r8, %r8, %r6, !%p1;"),
+            launch=_launch(),
+        ),
+        Sample(
+            "the divisor is one",
+            _QUOTIENT.replace("DIVISOR", "0f3F800000").replace("MARK", "").replace("CHOICE", ""),
+            launch=_launch(),
+        ),
+    ),
+    watch="nonfinite",
+    severity="warning",
+)
+VALUES: Final = (UNINITIALISED, NOT_FINITE)
 """What runs find of values."""
 
 
-__all__ = ["UNINITIALISED", "VALUES"]
+__all__ = ["NOT_FINITE", "UNINITIALISED", "VALUES"]
