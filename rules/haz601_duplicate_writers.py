@@ -100,9 +100,7 @@ def _said(coverage: Coverage) -> Iterator[Hit | Verdict]:
     bound = coverage.found.bound
     proved = [apart for apart in coverage.apart if apart.status == "proved"]
     if proved:
-        names = ", ".join(apart.output.name for apart in proved)
-        reason = f"programs write apart in {names}"
-        yield Verdict("proved", reason, assumes=coverage.premises, launch=bound)
+        yield Verdict("proved", _why_proved(proved), assumes=coverage.premises, launch=bound)
     for apart in coverage.apart:
         output, clash = apart.output, apart.clash
         if apart.status == "open":
@@ -110,6 +108,16 @@ def _said(coverage: Coverage) -> Iterator[Hit | Verdict]:
             yield Verdict("open", f"{output.name}: {apart.reason}", at, launch=bound)
         elif clash is not None:
             yield from _hit(coverage, apart)
+
+
+def _why_proved(proved: list[Apart]) -> str:
+    """That programs write to cells of their own, or all the same to a cell."""
+    said = []
+    for is_repeated, what in ((False, "write apart in"), (True, "that meet write the same in")):
+        names = [apart.output.name for apart in proved if apart.is_repeated == is_repeated]
+        if names:
+            said.append(f"{what} {', '.join(names)}")
+    return f"programs {' and '.join(said)}"
 
 
 def _hit(coverage: Coverage, apart: Apart) -> Iterator[Hit | Verdict]:

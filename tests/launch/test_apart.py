@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ptxlint.engine.registry import default_registry
+from ptxlint.engine.samples import launches_of, module_text
 from ptxlint.facts import Facts
 from ptxlint.frontends.ptx import parse
 from ptxlint.launch.analysis import LaunchOutcomes
@@ -21,6 +23,7 @@ from ptxlint.launch.coverage.runs import Runs
 from ptxlint.launch.coverage.writes import writes_of
 from ptxlint.launch.under import UnderLaunch
 from ptxlint.launches import Argument, Launch, Scalar, Tensor
+from ptxlint.rulekit import Verdict
 
 THREADS = 32
 HEAD = """.version 8.0
@@ -347,6 +350,17 @@ ret;
     alone = text.format(value="%r2", added="%r3")
     word = judged(under(HEAD + alone, (8,), 7, 1 << 20))
     assert (word.status, word.is_repeated) == ("proved", False)
+
+
+def test_a_proof_says_where_programs_meet() -> None:
+    """In the sample that flags the same from all programs, next to the tiles of each."""
+    rule = default_registry().rules["HAZ601"]
+    (sample,) = (sample for sample in rule.good if "flag" in sample.title)
+    module = parse(module_text(sample), "sample.ptx")
+    facts = Facts(module, module.kernels()[0], launches=launches_of(sample))
+    (verdict,) = (v for v in rule().check(facts.function, facts) if isinstance(v, Verdict))
+    said = "programs write apart in out_ptr and that meet write the same in in_ptr"
+    assert (verdict.status, verdict.reason) == ("proved", said)
 
 
 def test_too_many_programs_are_not_mapped() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import corpus
@@ -22,11 +22,14 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 SAMPLE = ("softmax", "rope", "matmul", "gelu", "layer_norm_fwd")
 
 
-def subjects() -> Sequence[corpus.Subject]:
-    """The launches of the rules' samples, and some of fixtures."""
-    own = list(corpus.samples("HAZ601", "BND307", "HAZ603"))
-    fixtures = (corpus.fixture(name, "sm_80", 2) for name in SAMPLE)
-    return [*own, *fixtures, flag(), corpus.off("softmax", -1), corpus.off("gelu", -1)]
+def subjects() -> Iterator[corpus.Subject]:
+    """Two outputs by two axes, fixtures with sizes one off, the launches of the rules' samples, and
+    some of fixtures."""
+    yield flag()
+    yield corpus.off("softmax", -1)
+    yield from corpus.samples("HAZ601", "BND307", "HAZ603")
+    yield corpus.off("gelu", -1)
+    yield from (corpus.fixture(name, "sm_80", 2) for name in SAMPLE)
 
 
 def one_program_more(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,10 +152,3 @@ def test_a_planted_error_is_caught(
 ) -> None:
     plant(monkeypatch)
     assert corpus.disproved(subjects(), 2, (criterion,))
-
-
-def test_without_one_nothing_is_disproved() -> None:
-    found = corpus.NOTHING
-    for subject in subjects():
-        found += corpus.judged(subject, 2, criteria=(coverage.judge, apart.judge))
-    assert found.wrong == []

@@ -3,7 +3,7 @@ disproved by runs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Any
 
@@ -92,9 +92,10 @@ PLANTS: list[tuple[Plant, Criterion]] = [
 ]
 
 
-def subjects() -> list[corpus.Subject]:
-    """The launches of the rules' samples, and rows of which one is read too far."""
-    return [*corpus.samples("HAZ603", "HAZ604", "BND306"), corpus.off("softmax", 1)]
+def subjects() -> Iterator[corpus.Subject]:
+    """Rows of which one is read too far, and the launches of the rules' samples."""
+    yield corpus.off("softmax", 1)
+    yield from corpus.samples("HAZ603", "HAZ604", "BND306")
 
 
 @pytest.mark.parametrize(
@@ -106,10 +107,3 @@ def test_a_planted_error_is_caught(
 ) -> None:
     plant(monkeypatch)
     assert corpus.disproved(subjects(), 2, (criterion,))
-
-
-def test_without_one_nothing_is_disproved() -> None:
-    found = corpus.NOTHING
-    for subject in subjects():
-        found += corpus.judged(subject, 2, criteria=(first_reads.judge, rerun.judge, views.judge))
-    assert found.wrong == []
