@@ -14,7 +14,7 @@ from ptxlint.dynamic.judge.accumulation import SIZES, Size, hold
 
 SAMPLE = (
     "matmul", "matmul_buggy", "matmul_dot_fp16", "matmul_dot_buggy", "flash_attention",
-    "flash_attention_buggy", "flash_fwd", "flash_fwd_buggy", "cross_entropy_fwd", "decay_scan",
+    "flash_attention_buggy", "flash_fwd_buggy", "cross_entropy_fwd", "decay_scan",
     "layer_norm_fwd",
 )  # fmt: skip
 TWIN_SAMPLE = (

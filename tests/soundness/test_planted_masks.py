@@ -264,7 +264,7 @@ PLANTS: list[tuple[Plant, Callable[[], Subject]]] = [
     (zero_swallows, lambda: row("0f00000000", _ONE_MORE + "mov.b32 %r4, %r5;", "add")),
     (all_is_carried, lambda: build("matmul_buggy")),
     (scaled_with_another, lambda: build("flash_attention_buggy")),
-    (half_is_wide, lambda: summed("NUM403", 1, "float16", 1500, float)),
+    (half_is_wide, lambda: summed("NUM403", 1, "float16", 600, float)),
     (tile_is_the_extent, lambda: summed("NUM409", 0, "float32", _THREADS, lambda n: 1.0)),
     (magnitude_above_zero, lambda: stored("NUM406", 0)),
     (exponential_without_overflow, lambda: stored("NUM405", 1)),
