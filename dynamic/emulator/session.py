@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ptxlint.diagnostics import Finding
 from ptxlint.dynamic.emulator.counters import Counters
@@ -42,6 +42,11 @@ from ptxlint.ir.function import Function
 from ptxlint.ir.module import Module
 from ptxlint.launch.binding import BindingError, Bound, bind
 from ptxlint.launches import Descriptor, Launch, Tensor
+
+_NO_LAUNCH: Final = (
+    "there is no launch: give one with --launch FILE (docs/launch-files.md), or emulate the "
+    "directory of a bundle that ptxlint capture wrote"
+)
 
 
 class Emulation(NamedTuple):
@@ -113,7 +118,7 @@ def emulate(
     start = time.perf_counter()
     session.all(discover(paths))
     if not session.runs:
-        reasons = "\n".join(session.left_out) or "there is no launch: give one with --launch FILE"
+        reasons = "\n".join(session.left_out) or _NO_LAUNCH
         raise EmulationError(reasons)
     summary = Summary(
         session.files,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @click.command("emulate", context_settings=CONTEXT)
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True)
-@click.option("--kernel", default="", help="Run this kernel alone.")
+@click.option("--kernel", default="", metavar="NAME", help="Run this kernel alone.")
 @click.option(
     "--launch",
     metavar="N|FILE",
@@ -39,7 +39,13 @@ if TYPE_CHECKING:
     help="What the tensors hold: what was captured with --record-inputs, or, in a file, arrays by "
     "argument name; random where there is none.",
 )
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Another one draws other random numbers.",
+)
 @click.option(
     "--sanitize",
     metavar="KIND,...|all",
@@ -87,6 +93,12 @@ def command(
     PATH is a captured bundle, whose launches are run, or a PTX file with --launch FILE
     (docs/launch-files.md). Every access is held against the tensors of the launch. No code of
     the user's is executed but the kernel.
+
+    \b
+      ptxlint capture train.py --arch sm_90 --out bundle --record-inputs
+      ptxlint emulate bundle --inputs recorded
+      ptxlint emulate softmax.ptx --launch launch.json --sanitize races --counters
+      ptxlint rule EMU901                    what a finding means and what to do
 
     \b
     Exit status: 0 nothing was found, 1 something was, 2 something could not be run.
