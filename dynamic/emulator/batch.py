@@ -96,6 +96,8 @@ class Batch:
         self.cluster: ClusterBarrier | None = None
         self.held: dict[int, Flags] = {}
         """Lanes that wait for something in memory, by the segment where they do."""
+        self.reasons: dict[int, Callable[[Batch, Flags], str]] = {}
+        """What they wait for, in words, of one of them."""
         self.tired: Flags | None = None
         """Lanes that do not wait the next time."""
         self.events = 0

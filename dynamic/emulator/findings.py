@@ -33,7 +33,10 @@ KINDS: Final[dict[str, EmulatedRule]] = {
     "arrival": arrivals.ARRIVAL,
 }
 """What explains each kind of `ptxlint.dynamic.emulator.device.Fault`."""
-_ORIGINS: Final = {"arrival": "the other one of the two", "not_finite": "it is stored here"}
+_ORIGINS: Final = {
+    "arrival": "the other one of the two", "not_finite": "it is stored here",
+    "deadlock": "others wait here",
+}  # fmt: skip
 """What the second place of a kind is, if nothing comes from there."""
 
 

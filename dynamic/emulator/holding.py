@@ -20,18 +20,22 @@ if TYPE_CHECKING:
 
 
 def until(
-    is_so: Callable[[Batch, Mask], Flags], then: Callable[[Batch, Flags, Mask], None]
+    is_so: Callable[[Batch, Mask], Flags],
+    then: Callable[[Batch, Flags, Mask], None],
+    why: Callable[[Batch, Flags], str],
+    is_try: bool = True,
 ) -> Waiting:
-    """A step for lanes in which something is so; the others wait until it is.
+    """A step for lanes in which something is so; the others wait until it is, or, where it
+    `is_try`, until nobody else can go on.
 
-    `then` gets what was found, and the lanes that go on.
+    `then` gets what was found, and the lanes that go on; `why` says what a lane waits for.
     """
 
     def waiting(here: int, behind: int) -> End:
         def come(batch: Batch, mask: Mask) -> None:
             found = is_so(batch, mask)
             free = found
-            if batch.tired is not None:
+            if is_try and batch.tired is not None:
                 free = free | batch.tired
                 batch.tired = batch.tired & ~batch.lanes(mask)
             ready = batch.some(mask, free)
@@ -43,6 +47,7 @@ def until(
                 there = batch.held.get(here)
                 lanes = np.array(batch.lanes(rest))
                 batch.held[here] = lanes if there is None else there | lanes
+                batch.reasons[here] = why
 
         return come
 
@@ -75,23 +80,4 @@ def tire(batch: Batch) -> None:
     batch.tired = tired
 
 
-def give_up(batch: Batch) -> None:
-    """Those who wait do so for ever: say so, and end their CTAs, in which nobody else goes on."""
-    ctas = np.zeros((batch.shape[0], 1), dtype=bool)
-    for place, lanes in batch.held.items():
-        instr = batch.program.segments[place].instrs[0]
-        batch.device.report(
-            batch, instr, "deadlock", "waits for something that nobody is left to do", lanes
-        )
-        ctas |= lanes.any(axis=1, keepdims=True)
-    batch.held.clear()
-    batch.leave(np.broadcast_to(ctas, batch.shape))
-    for place, lanes in list(batch.parked.items()):
-        batch.parked[place] = lanes & ~ctas
-        if not batch.parked[place].any():
-            del batch.parked[place]
-    for barrier in batch.barriers.values():
-        barrier.forget(ctas)
-
-
-__all__ = ["give_up", "stir", "tire", "until"]
+__all__ = ["stir", "tire", "until"]

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-import numpy as np
-
+from ptxlint.dynamic.emulator import deadlock
 from ptxlint.dynamic.emulator.batch import Batch
 from ptxlint.dynamic.emulator.effects.barriers import recount
-from ptxlint.dynamic.emulator.holding import give_up, tire
+from ptxlint.dynamic.emulator.holding import tire
 from ptxlint.dynamic.emulator.meeting import release
 
 _LOOKS: Final = 8
@@ -114,18 +113,8 @@ class Schedule:
             return True
         if batch.parked:
             return False
-        for number, barrier in sorted(batch.barriers.items()):
-            if barrier.waiting:
-                first = barrier.waiting[0]
-                lanes = np.zeros(batch.shape, dtype=bool)
-                for arrival in barrier.waiting:
-                    lanes |= arrival.lanes
-                batch.device.report(
-                    batch, first.instr, "deadlock",
-                    f"{int(lanes.sum())} threads wait at barrier {number} for others that never "
-                    "come", lanes,
-                )  # fmt: skip
-                barrier.waiting.clear()
+        if any(barrier.waiting for barrier in batch.barriers.values()):
+            deadlock.end(batch)
         return False
 
     _stuck_before = -1
@@ -137,7 +126,7 @@ class Schedule:
         self._events = batch.events
         if self._looks > _LOOKS:
             self._looks, self._stuck_before = 0, -1
-            give_up(batch)
+            deadlock.end(batch)
         else:
             tire(batch)
 

@@ -82,13 +82,14 @@ def wait(frame: Frame, instr: Instr) -> Waiting | None:
         if batch.clocks is not None:
             cta, thread = np.nonzero(batch.lanes(mask) & found)
             batch.clocks.pick_up(cta, thread // WARP, "cluster")
-        left = batch.lanes(mask) & ~found
-        if left.any():
-            batch.device.report(
-                batch, instr, "deadlock", "waits for threads of its cluster that never come", left
-            )
 
-    return until(is_over, go_on)
+    def why(batch: Batch, lane: Flags) -> str:
+        (cta, _), *_ = np.argwhere(lane)
+        come = _barrier_of(batch).arrived[cta]
+        every = int((come | batch.lanes(batch.alive)[cta]).sum())
+        return f"{int(come.sum())} of {every} threads have arrived at the barrier of the cluster"
+
+    return until(is_over, go_on, why, is_try=False)
 
 
 def _mapa(frame: Frame, instr: Instr) -> Step:

@@ -23,6 +23,7 @@ from ptxlint.dynamic.emulator.semantics import UnsupportedError
 from ptxlint.dynamic.emulator.spaces import window
 from ptxlint.ir.instruction import Instr
 from ptxlint.ir.operand import Operand, Sink
+from ptxlint.wording import counted
 
 if TYPE_CHECKING:
     from ptxlint.dynamic.emulator.effects import Waiting
@@ -277,7 +278,18 @@ def _wait(frame: Frame, instr: Instr) -> Waiting | None:
             lanes = Lanes(batch, batch.lanes(mask) & found)
             _order(batch, lanes, where.of(batch, lanes), batch.clocks.pick_up)
 
-    return until(is_over, go_on)
+    def why(batch: Batch, lane: Flags) -> str:
+        lanes = batch.taking_part(lane)
+        at = where.of(batch, lanes)
+        memory = batch.shared[: len(batch.shared) // SIZE * SIZE].view(np.uint64)
+        object_ = memory[(lanes.shared + at) // SIZE]
+        arrivals, bytes_ = (int(f(object_)[0]) for f in (mbarrier.pending, mbarrier.transactions))
+        return (
+            f"the mbarrier at {int(at[0]):#x} of shared memory lacks "
+            f"{counted(arrivals, 'arrival')} and {counted(bytes_, 'byte')}"
+        )
+
+    return until(is_over, go_on, why)
 
 
 STEPS: Final[dict[str, Callable[[Frame, Instr], Step | None]]] = {"mbarrier": _step}

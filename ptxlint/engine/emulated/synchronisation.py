@@ -56,10 +56,12 @@ RACE: Final = EmulatedRule(
 DEADLOCK: Final = EmulatedRule(
     "EMU906",
     "emulated-deadlock",
-    "Threads wait at a barrier for others that never come.",
+    "Threads wait for others, or for an mbarrier, and nobody is left to go on.",
     "A barrier with a count lets nobody on until so many threads have come, one without waits for "
-    "all warps that have not left. On a device the launch never ends. Here the threads are let go, "
-    "so that the rest of the run can be seen.",
+    "all warps that have not left; a phase of an mbarrier ends with its last arrival and byte. On "
+    "a device the launch never ends. Here the program ends there, what it wrote stays, and the "
+    "others go on. The finding says how many are there, and where the missing ones wait or that "
+    "they have left; who only waits for those at a barrier is named with them.",
     "Let all threads that are counted come to the barrier, or count those that do.",
     "sync",
     bad=(

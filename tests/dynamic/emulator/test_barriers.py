@@ -301,3 +301,54 @@ def test_a_reduction_counts_who_is_there(execute: Execute, kernel: Kernel) -> No
     out = np.zeros(THREADS, dtype=np.uint32)
     execute(kernel(body, 1, THREADS), [out])
     assert out.tolist() == [64] * 64 + [0] * 64
+
+
+WAITS = """
+  st.global.u32 [%rd2], 7;
+  setp.ge.u32 %p1, %r100, 96;
+  @%p1 ret;
+  setp.lt.u32 %p1, %r100, 32;
+  @%p1 bra $one;
+  bar.sync 2, 128;
+  bra $out;
+$one:
+  bar.sync 1, 64;
+$out:
+  st.global.u32 [%rd2], 1;
+"""
+
+
+def test_a_deadlock_names_who_waits_where_and_who_is_missing(outcome: Run, kernel: Kernel) -> None:
+    out = np.zeros(THREADS, dtype=np.uint32)
+    found = outcome(kernel(START + WAITS, 1, THREADS), [out])
+    assert [(f.kind, f.tid[0], f.lanes) for f in found.faults] == [
+        ("deadlock", 0, 32), ("deadlock", 32, 64),
+    ]  # fmt: skip
+    first, second = (f.message for f in found.faults)
+    assert first == (
+        "waits at barrier 1 for others that never come: 32 of 64 threads are there; "
+        "threads 32 to 95 wait at barrier 2 (`bar.sync`); threads 96 to 127 have left"
+    )
+    assert "64 of 128 threads are there; threads 0 to 31 wait at barrier 1" in second
+    assert found.faults[0].origin is found.faults[1].instr
+    # What was written until then stays.
+    assert (out == 7).all()
+    assert found.is_complete
+
+
+def test_the_ctas_around_a_deadlock_go_on(outcome: Run, kernel: Kernel) -> None:
+    body = (
+        START
+        + """
+  mov.u32 %r1, %ctaid.x;
+  setp.eq.u32 %p1, %r1, 1;
+  @%p1 bar.sync 1, 256;
+  mad.lo.u32 %r2, %r1, 128, %r100;
+  mad.wide.u32 %rd3, %r2, 4, %rd1;
+  st.global.u32 [%rd3], 1;
+"""
+    )
+    out = np.zeros(4 * THREADS, dtype=np.uint32)
+    found = outcome(kernel(body, 1, THREADS), [out], 4)
+    assert [(f.kind, f.ctaid[0], f.lanes) for f in found.faults] == [("deadlock", 1, THREADS)]
+    assert out.reshape(4, -1).any(axis=1).tolist() == [True, False, True, True]

@@ -223,6 +223,10 @@ def test_other_ctas_go_on_around_a_deadlock(kernel: Text) -> None:
     assert [(fault.kind, fault.lanes, fault.ctaid[0]) for fault in outcome.faults] == [
         ("deadlock", 32, 0)
     ]
+    assert outcome.faults[0].message == (
+        "waits for what never comes: the mbarrier at 0x0 of shared memory lacks 2 arrivals and "
+        "0 bytes; threads 32 to 63 wait at barrier 0 (`bar.sync`)"
+    )
     assert outcome.is_complete
     assert (out == np.repeat([1, 2], 64)).all()
 
@@ -371,7 +375,10 @@ def test_a_cluster_barrier_that_some_never_come_to(kernel: Text) -> None:
     $others:
       barrier.cluster.wait;
     """, 64, (64,))  # fmt: skip
-    assert {fault.kind for fault in outcome.faults} == {"deadlock"}
+    assert [(fault.kind, fault.lanes) for fault in outcome.faults] == [("deadlock", 64)]
+    assert "32 of 64 threads have arrived at the barrier of the cluster" in (
+        outcome.faults[0].message
+    )
     assert outcome.is_complete
 
 
