@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from leaking import followed
 from planted_rows import LENGTHS, contradictions, row_kernel
 from sums import emulated, judged
+from twin_launches import older, twin_of
 
 from ptxlint.dataflow import (
     accumulators,
@@ -19,6 +21,7 @@ from ptxlint.dataflow import (
     masked_maximum,
     nonfinite,
     padding,
+    padding_products,
     padding_values,
     reductions,
 )
@@ -67,6 +70,12 @@ def build(name: str) -> Subject:
         return held.contradictions
 
     return found
+
+
+def product(kernel: str) -> Subject:
+    """A twin that multiplies by `wgmma`, as Triton 3.6 made it, and the padding of its factors."""
+    built = older(twin_of(kernel), "sm_90")
+    return lambda: [str(one.sizes) for one in followed(built, "proved") if one.leaks]
 
 
 def sample_of(rule: str, number: int) -> Emulator:
@@ -174,6 +183,16 @@ def zero_swallows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(floats, "add", lambda a, b, mode: a if a.is_zero else own(a, b, mode))
 
 
+def products_of_zeros(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a load fills in with 0 is still 0 where it is multiplied, whatever is done with it."""
+    own = padding_products.Products.judge
+    monkeypatch.setattr(
+        padding_products.Products,
+        "judge",
+        lambda self, instr: (one._replace(holds=True, infinite="") for one in own(self, instr)),
+    )
+
+
 # Plants: sums ---------------------------------------------------------------------------------
 def all_is_carried(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a round loads anew is taken for what it carries on."""
@@ -262,6 +281,7 @@ PLANTS: list[tuple[Plant, Callable[[], Subject]]] = [
     ),
     (half_the_distance, lambda: row("0f3F800000", _SAME, "add", "shr.u32 %r30, %r2, 4;")),
     (zero_swallows, lambda: row("0f00000000", _ONE_MORE + "mov.b32 %r4, %r5;", "add")),
+    (products_of_zeros, lambda: product("dot_fill_infinity")),
     (all_is_carried, lambda: build("matmul_buggy")),
     (scaled_with_another, lambda: build("flash_attention_buggy")),
     (half_is_wide, lambda: summed("NUM403", 1, "float16", 600, float)),

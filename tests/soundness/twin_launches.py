@@ -1,4 +1,4 @@
-"""Twins compiled, with launches and references."""
+"""Twins, compiled anew or by Triton 3.6 before, with launches and references."""
 
 from __future__ import annotations
 
@@ -41,6 +41,22 @@ def built(twin: Any, settled: Mapping[str, Any], capability: int, folder: Path) 
     return emulated.of_twin(
         twin.kernel, _arguments(twin.path, twin.kernel), twin.types, settled, arch, path
     )
+
+
+def older(twin: Any, arch: str) -> Any:
+    """What Triton 3.6 made of a twin's first build; None where it is not kept."""
+    stem = f"{twin.module.removeprefix('twins/')}-{twin.kernel}"
+    path = FIXTURES / "ptx-triton-3.6" / arch / f"{stem}.ptx"
+    if not path.exists():
+        return None
+    arguments = _arguments(twin.path, twin.kernel)
+    return emulated.of_twin(twin.kernel, arguments, twin.types, twin.builds[0], arch, path)
+
+
+def all_older() -> list[Any]:
+    """All that Triton 3.6 made of twins for both architectures."""
+    found = [older(twin, arch) for twin in TWINS for arch in ("sm_80", "sm_90")]
+    return [build for build in found if build is not None]
 
 
 @cache
