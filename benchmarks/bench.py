@@ -2,7 +2,8 @@
 
 Nothing here is compared with an absolute time: machines differ, and this one is busy now and then.
 Each ratio sets two things against each other that were measured in turn. `--quick` takes few
-files and small sizes; it shows that the benchmark runs and is no measurement.
+files and small sizes; it shows that the benchmark runs and is no measurement. `--only` measures
+the checks or the emulator alone and leaves the other part of the page as it is.
 """
 
 from __future__ import annotations
@@ -28,8 +29,10 @@ from statistics import median
 from time import perf_counter, process_time
 
 sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parent / "emulator"))
 
 import hostile
+import speed
 import synthetic
 
 from ptxlint.frontends.ptx import memo, parse, reference
@@ -567,17 +570,38 @@ def main(arguments: list[str] | None = None) -> int:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--quick", action="store_true", help="few files, small sizes")
     options.add_argument("--out", type=Path, default=HERE, help="folder to write to")
+    options.add_argument("--only", choices=("checks", "emulator"), help="one part alone")
     given = options.parse_args(arguments)
+    given.out.mkdir(parents=True, exist_ok=True)
+    page = given.out / "results.md"
+    before = page.read_text(encoding="utf-8") if page.exists() else ""
+    rows: list[Row] = []
+    if given.only != "emulator":
+        rows, checks = measure_checks(given.quick, given.out)
+        _, heading, emulated = before.partition(speed.HEADING)
+        before = speed.replaced(checks, heading + emulated) if heading else checks
+        page.write_text(before, encoding="utf-8")
+    if given.only != "checks":
+        found, text = speed.part(given.quick)
+        rows += found
+        page.write_text(speed.replaced(before, text), encoding="utf-8")
+    for row in rows:
+        print(" | ".join(row))
+    return 0
+
+
+def measure_checks(quick: bool, out: Path) -> tuple[list[Row], str]:
+    """The part on checks: its rows and the page; the plot is written to a folder."""
     paths = sorted((ROOT / "fixtures" / "ptx").glob("sm_*/*.ptx"))
     sizes, functions, rounds = (
         [10_000, 30_000, 100_000, 300_000, 1_000_000],
         [12_500, 25_000, 50_000, 100_000],
         3,
     )
-    if given.quick:
+    if quick:
         paths, sizes, functions, rounds = paths[::80], [10_000, 30_000], [1_000, 3_000], 1
     rows = parser_rows(paths, rounds)
-    checked, details = build_rows(paths, given.quick)
+    checked, details = build_rows(paths, quick)
     rows += checked
     series: dict[str, Series] = {}
     makers: list[tuple[str, list[int], Callable[[int], str]]] = [
@@ -588,18 +612,14 @@ def main(arguments: list[str] | None = None) -> int:
     for name, wanted, make in makers:
         found, series[name] = grow(name, wanted, make)
         rows += found
-    found, table = growth_of_stages(*((([1_000, 2_000], 1)) if given.quick else (STAGE_SIZES, 2)))
+    found, table = growth_of_stages(*((([1_000, 2_000], 1)) if quick else (STAGE_SIZES, 2)))
     rows += found
     details += ["", "Where the time of `check` goes:", "", *stage_table(paths[::4])]
     details += ["", *table]
     details += ["", "The largest kernels of the fixtures:", "", *largest_kernels(paths, 6)]
-    given.out.mkdir(parents=True, exist_ok=True)
-    (given.out / "results.md").write_text(report(rows, details, series), encoding="utf-8")
     if shutil.which("true"):
-        plot(series, given.out / "results.svg")
-    for row in rows:
-        print(" | ".join(row))
-    return 0
+        plot(series, out / "results.svg")
+    return rows, report(rows, details, series)
 
 
 if __name__ == "__main__":

@@ -1,17 +1,18 @@
 """How long the emulator takes for a launch, against Triton's interpreter on the same arguments.
 
-    python benchmarks/emulator/against_interpreter.py [--only NAME,…]
+    python benchmarks/emulator/against_interpreter.py [--only NAME,…] [--records FILE] [--no-page]
 
 Each fixture kernel for sm_80 whose types numpy has runs at one size that fills several tiles, three
 times in each; the best time counts. Both run in this process, one after the other, so that the
 ratio of a row is of one machine at one time. The interpreter runs the Triton source, the emulator
-the PTX that it was compiled to. Writes docs/emulator-speed.md.
+the PTX that it was compiled to. Times are CPU time of this process. Writes docs/emulator-speed.md.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib
+import json
 import math
 import os
 import sys
@@ -54,13 +55,13 @@ def in_emulator(build: Any, sizes: Any) -> tuple[float, int]:
         arena = found.arena()
         _, values, _ = emulated._placed(found, launch, build, arena)
         counters = Counters() if run == RUNS else None
-        start = time.perf_counter()
+        start = time.process_time()
         found.run(
             launch.grid, (block[0], block[1], block[2]), values, arena, build.shared,
             counters=counters,
         )  # fmt: skip
         if counters is None:
-            best = min(best, time.perf_counter() - start)
+            best = min(best, time.process_time() - start)
         else:
             lanes = sum(count.lanes for count in counters.by_instr.values())
     return best, lanes
@@ -88,9 +89,9 @@ def in_interpreter(build: Any, sizes: Any) -> float:
             else:
                 arguments[name] = argument
         constants = {k: _constant(v) for k, v in entry["constexprs"].items()}
-        start = time.perf_counter()
+        start = time.process_time()
         kernel[launch.grid](**arguments, **constants)
-        best = min(best, time.perf_counter() - start)
+        best = min(best, time.process_time() - start)
     return best
 
 
@@ -106,6 +107,8 @@ def main() -> None:
     """Measure, and write the page."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--only", default="")
+    options.add_argument("--records", type=Path, help="write what was measured as JSON")
+    options.add_argument("--no-page", action="store_true")
     given = options.parse_args()
     rows = []
     for name in emulated.names(ARCH):
@@ -122,14 +125,27 @@ def main() -> None:
             continue
         rows.append((name, dict(sizes), mine, theirs, lanes))
         print(f"{name:24} {mine:8.4f} {theirs:8.4f} {theirs / mine:6.2f}", flush=True)
+    if given.records is not None:
+        records = [
+            {"kernel": name, "emulator": mine, "interpreter": theirs}
+            for name, _, mine, theirs, _ in rows
+        ]
+        given.records.write_text(json.dumps(records), encoding="utf-8")
     mean = math.exp(sum(math.log(t / m) for _, _, m, t, _ in rows) / len(rows))
+    if not given.no_page:
+        PAGE.write_text(page(rows, mean), encoding="utf-8")
+    print(f"geometric mean {mean:.2f} over {len(rows)} kernels")
+
+
+def page(rows: list[tuple[str, dict[str, int], float, float, int]], mean: float) -> str:
+    """The page as Markdown."""
     lines = [
         "# Speed of the emulator",
         "",
         "One launch of each fixture kernel for sm_80 whose types numpy has, in the emulator and",
-        "in Triton's interpreter on the same arguments, in one process, one after the other; best",
-        f"of {RUNS}. `python benchmarks/emulator/against_interpreter.py` writes this page.",
-        "*Faster* is the interpreter's time over the emulator's.",
+        "in Triton's interpreter on the same arguments, in one process, one after the other; CPU",
+        f"time, best of {RUNS}. `python benchmarks/emulator/against_interpreter.py` writes this",
+        "page, and `make bench`. *Faster* is the interpreter's time over the emulator's.",
         "",
         f"Geometric mean over {len(rows)} kernels: **{mean:.2f}** times as fast.",
         "",
@@ -139,8 +155,7 @@ def main() -> None:
     for name, sizes, mine, theirs, lanes in rows:
         told = ", ".join(f"{k} {v}" for k, v in sizes.items())
         lines.append(f"| {name} | {told} | {theirs / mine:.2f} | {lanes / mine / 1e6:,.0f} |")
-    PAGE.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    print(f"geometric mean {mean:.2f} over {len(rows)} kernels")
+    return "\n".join(lines) + "\n"
 
 
 if __name__ == "__main__":
