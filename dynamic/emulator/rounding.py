@@ -275,6 +275,13 @@ def flushed(values: Array, kind: str = "f32") -> Array:
     return np.where(tiny, word & sign, word).view(values.dtype)
 
 
+def is_clear(values: Array, kind: str) -> bool:
+    """True if no number but zeros is below the smallest normal one of a format, or it."""
+    sign, one, smallest = _FLUSHED[kind, values.dtype.itemsize]
+    word = values.view(sign.dtype)
+    return not some((word + word) - one <= smallest)
+
+
 def _limits(smallest: int, kind: Any) -> tuple[Array, Array, Array]:
     """The sign, one, and the bits of a smallest normal number, its sign shifted out, less one."""
     sign = 1 << (8 * np.dtype(kind).itemsize - 1)
@@ -293,5 +300,5 @@ _FLUSHED: Final = {
 
 __all__ = [
     "FORMATS", "SMALLEST_NORMAL", "Format", "decoded", "encoded", "flushed", "fma32", "fma64",
-    "from_bf16", "narrowed", "odd_sum", "to_bf16", "two_product", "two_sum",
+    "from_bf16", "is_clear", "narrowed", "odd_sum", "to_bf16", "two_product", "two_sum",
 ]  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -62,32 +63,45 @@ def _shfl(frame: Frame, instr: Instr) -> Waiting:
     put_flag = None if companion is None else writer(frame, instr, companion, "pred")
 
     def step(batch: Batch, mask: Mask) -> None:
-        lane = np.arange(WARP, dtype=np.int64)
-        c = _by_warp(batch, limit(batch))
-        b = _by_warp(batch, distance(batch)) & 31
-        segment, bound = c >> 8 & 31, c & 31
-        highest = (lane & segment) | (bound & ~segment)
-        lowest = lane & segment
-        if mode == "up":
-            source_lane = lane - b
-            inside = source_lane >= highest
-        elif mode == "down":
-            source_lane = lane + b
-            inside = source_lane <= highest
-        elif mode == "bfly":
-            source_lane = lane ^ b
-            inside = source_lane <= highest
-        else:
-            source_lane = lowest | (b & ~segment)
-            inside = source_lane <= highest
-        source_lane = np.where(inside, source_lane, lane)
+        b, c = distance(batch), limit(batch)
         words = warps(batch, word(batch))
-        chosen = np.take_along_axis(words, np.broadcast_to(source_lane, words.shape), axis=-1)
+        if b.size == c.size == 1:
+            source_lane, inside = _sources_alike(mode, int(b.item()), int(c.item()))
+            chosen = words.take(source_lane, axis=-1)
+        else:
+            source_lane, inside = _sources(mode, _by_warp(batch, b), _by_warp(batch, c))
+            chosen = np.take_along_axis(words, np.broadcast_to(source_lane, words.shape), axis=-1)
         put(batch, lanes(batch, chosen), mask)
         if put_flag is not None:
             put_flag(batch, lanes(batch, np.broadcast_to(inside, words.shape)), mask)
 
     return warp_meeting(step, _membership(frame, instr, member[0] if is_sync else None))
+
+
+def _sources(mode: str, b: Array, c: Array) -> tuple[Array, Array]:
+    """The lane that each lane of a warp reads, and whether it is inside of the segment: outside, a
+    lane reads itself."""
+    lane = np.arange(WARP, dtype=np.int64)
+    b = b & 31
+    segment, bound = c >> 8 & 31, c & 31
+    highest = (lane & segment) | (bound & ~segment)
+    lowest = lane & segment
+    if mode == "up":
+        source_lane = lane - b
+    elif mode == "down":
+        source_lane = lane + b
+    elif mode == "bfly":
+        source_lane = lane ^ b
+    else:
+        source_lane = lowest | (b & ~segment)
+    inside = source_lane >= highest if mode == "up" else source_lane <= highest
+    return np.where(inside, source_lane, lane), inside
+
+
+@lru_cache(maxsize=256)
+def _sources_alike(mode: str, b: int, c: int) -> tuple[Array, Array]:
+    """`_sources` where all warps have the same operands, as in reductions."""
+    return _sources(mode, np.int64(b), np.int64(c))
 
 
 def _by_warp(batch: Batch, values: Array) -> Array:

@@ -22,6 +22,7 @@ from ptxlint.dynamic.emulator.rounding import (
     fma32,
     fma64,
     from_bf16,
+    is_clear,
     narrowed,
     odd_sum,
     to_bf16,
@@ -140,6 +141,8 @@ def _flushed_result(out: Any, args: Any, kind: str, exact: Computation | None) -
     if out.dtype == np.float64:
         # Of 16-bit numbers, not rounded yet.
         return np.where(np.abs(out) < smallest, np.copysign(0.0, out), out)
+    if is_clear(out, kind):
+        return out
     out = flushed(out, kind)
     if exact is None:
         return out
