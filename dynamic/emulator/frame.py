@@ -6,6 +6,7 @@ program and a call is a jump. A function that calls itself has no such layout.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import NamedTuple
 
 from ptxlint.dynamic.emulator.layout import Layout
@@ -46,6 +47,11 @@ class Frame:
             for variable in (*function.params, *function.returns):
                 if variable.space == "param":
                     self._own[variable.name] = Place("local", layout.reserve_local(variable))
+
+    @cached_property
+    def read(self) -> frozenset[Register]:
+        """Registers that an instruction of the function reads."""
+        return frozenset(r for instr in self.function.instrs for r in instr.uses)
 
     def number(self, register: Register) -> int:
         """The number of a register in the program."""

@@ -20,7 +20,7 @@ from ptxlint.dynamic.emulator.operands import address, reader
 from ptxlint.dynamic.emulator.semantics import UnsupportedError
 from ptxlint.dynamic.emulator.semantics.floating import on
 from ptxlint.ir.instruction import Instr
-from ptxlint.ir.operand import Register
+from ptxlint.ir.operand import Operand, Register
 from ptxlint.ir.types import FLOATS, bits
 
 Change = Callable[..., Any]
@@ -38,11 +38,11 @@ _CHANGES: Final[dict[str, Change]] = {
     "dec": lambda old, b: np.where((old == 0) | (old > b), b, old - old.dtype.type(1)),
     "cas": lambda old, b, c: np.where(old == b, c, old),
 }
-_UNORDERED: Final = {
+_AT_ONCE: Final = {
     "add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and,
     "or": np.bitwise_or, "xor": np.bitwise_xor,
 }  # fmt: skip
-"""Of integers, those whose outcome is the same in any order."""
+"""What numpy's `at` does on one place after the other, lane after lane."""
 
 
 def change_of(instr: Instr, kind: str) -> Change:
@@ -73,7 +73,7 @@ def _atomic(frame: Frame, instr: Instr) -> Step:
     where, space = address(frame, instr, place), space_of(frame, instr, place)
     reads = [[reader(frame, instr, part, seen) for part in elements(o)] for o in sources]
     parts = () if target is None else elements(target)
-    is_counted = target is None and seen not in FLOATS
+    at_once = None if _is_read(frame, parts) else _at_once(instr, seen)
 
     def step(batch: Batch, mask: Mask) -> None:
         lanes = batch.taking_part(mask)
@@ -81,13 +81,28 @@ def _atomic(frame: Frame, instr: Instr) -> Step:
         for column in range(columns):
             values = [lanes.pick(raw(read[column](batch))).view(dtype(seen)) for read in reads]
             old = _apply(batch, instr, lanes, space, start + column * size, values, change,
-                         dtype(seen), is_counted)  # fmt: skip
-            if column < len(parts) and isinstance(parts[column], Register):
+                         dtype(seen), at_once)  # fmt: skip
+            if at_once is None and column < len(parts) and isinstance(parts[column], Register):
                 register = parts[column]
                 found = fitted(old, seen, bits(register.type))
                 batch.spread(frame.number(register), found, lanes)
 
     return step
+
+
+def _at_once(instr: Instr, seen: str) -> np.ufunc | None:
+    """What numpy does for all lanes in one call, in their order; None if it does not."""
+    name = next(m for m in instr.shape.modifiers if m in _CHANGES)
+    if seen in FLOATS and (name != "add" or seen not in ("f32", "f64")):
+        return None
+    found: np.ufunc | None = _AT_ONCE.get(name)
+    return found
+
+
+def _is_read(frame: Frame, parts: tuple[Operand, ...]) -> bool:
+    """True if the function reads a register of a destination."""
+    registers = {part for part in parts if isinstance(part, Register)}
+    return not registers.isdisjoint(frame.read)
 
 
 def _apply(
@@ -99,9 +114,9 @@ def _apply(
     values: list[Array],
     change: Change,
     kind: np.dtype[Any],
-    is_counted: bool,
+    at_once: np.ufunc | None,
 ) -> Array:
-    """Change memory; what was there before, for each lane."""
+    """Change memory; what was there before, for each lane, unless it is changed `at_once`."""
     before = np.zeros(len(where), dtype=kind)
     size = kind.itemsize
     for found, inside, there in spaces(space, where):
@@ -113,10 +128,9 @@ def _apply(
         if allowed is not None:
             place, chosen = place[allowed], chosen[allowed]
         given = [v[chosen] for v in values]
-        name = next(m for m in instr.shape.modifiers if m in _CHANGES)
-        if is_counted and name in _UNORDERED:
+        if at_once is not None:
             count = len(memory) // size * size
-            _UNORDERED[name].at(memory[:count].view(kind), place // size, given[0])
+            at_once.at(memory[:count].view(kind), place // size, given[0])
         else:
             before[chosen] = in_turn(memory, place, given, change, kind)
     return before

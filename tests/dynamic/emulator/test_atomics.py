@@ -243,3 +243,40 @@ def test_vectors_of_floats(execute: Execute, kernel: Kernel) -> None:
     out = np.zeros(2, dtype=np.float32)
     execute(kernel(body, 1, THREADS), [out])
     assert out.tolist() == [THREADS, 2 * THREADS]
+
+
+SUMS = [("f32", np.float32), ("f64", np.float64), ("f16", np.float16)]
+
+
+@pytest.mark.parametrize(("kind", "numbers"), SUMS)
+def test_sums_that_nobody_looks_into_are_the_same_to_the_bit(
+    execute: Execute, kernel: Kernel, kind: str, numbers: Any
+) -> None:
+    """Lanes add in their order whether what was there before is read, thrown away or not asked."""
+    random = np.random.default_rng(4)
+    given = (random.standard_normal(THREADS * GRID) * 10.0 ** random.integers(-3, 3, 192)).astype(
+        numbers
+    )
+    width = 8 * given.itemsize
+    more = ".noftz" if kind == "f16" else ""
+    sums = []
+    for name in ("atom.add", "atom.add", "red.add"):
+        start = np.array([1, -2, 0.5, 0], dtype=numbers)
+        if not sums:
+            atomically(execute, kernel, f"atom.add{more}", kind, start, given)
+        else:
+            letter = "rd" if width == 64 else "r" if width == 32 else "rs"
+            target = f"%{letter}21, " if name.startswith("atom") else ""
+            body = (
+                PROLOGUE
+                + f"""
+  mad.wide.u32 %rd11, %r103, {width // 8}, %rd1;
+  mad.wide.u32 %rd12, %r102, {width // 8}, %rd2;
+  ld.global.b{width} %{letter}20, [%rd12];
+  {name}{more}.global.{kind} {target}[%rd11], %{letter}20;
+"""
+            )
+            execute(kernel(body, 3, THREADS), [start, given, np.zeros(1)], GRID)
+        sums.append(start.view(f"u{width // 8}").tolist())
+    assert sums[0] == sums[1] == sums[2]
+    assert len(set(sums[0])) == PLACES
