@@ -87,7 +87,7 @@ WITHIN_A_WARP: Final = kernel(
   ld.global.b32 %r5, [%rd10];
   st.shared.b32 [%r4], %r5;
   bar.warp.sync -1;
-  ld.shared.b32 %r7, [%r6];
+  ld.shared.b32 %r7, [%r6]; //~ EMU905 thread 0
   st.global.b32 [%rd11], %r7;
 """,
     "pp",
@@ -284,9 +284,7 @@ DEFECTS: Final = (
            (("xor.b32 %r6, %r0, 63;", "xor.b32 %r6, %r0, 127;"),)),
     Defect("warp barrier taken out", "racecheck",
            "Lanes of a warp exchange data through shared memory without bar.warp.sync.",
-           WITHIN_A_WARP, Launch((INPUT, blank(64))), (("  bar.warp.sync -1;\n", ""),),
-           unseen="Lanes of one warp count as ordered by the program, since compilers rely on it "
-                  "where they know that a warp is converged."),
+           WITHIN_A_WARP, Launch((INPUT, blank(64))), (("  bar.warp.sync -1;\n", ""),)),
     Defect("lanes that store to one cell", "racecheck",
            "One lane should store; all lanes of a warp do, each another number.",
            LANES_ON_ONE_CELL, Launch((INPUT, blank(32)), threads=32),

@@ -44,6 +44,8 @@ def _meeting(step: Step, who: Reader | None, size: int, is_whole: bool = False) 
                 _check_whole(batch, here, ready, size)
             if batch.device.record is not None:
                 _note(batch, here, ready)
+            if batch.watch is not None:
+                batch.watch.converge(batch, ready)
             if batch.labels is None:
                 step(batch, ready)
             else:

@@ -2,8 +2,8 @@
 
 A warp's own clock counts the times at which it was ordered against others. Where warps meet at a
 barrier each gets to know all that any of them knew (L. Lamport, "Time, clocks, and the ordering of
-events", 1978; C. Flanagan and S. Freund, "FastTrack", PLDI 2009). Lanes of one warp count as
-ordered by the program: they run converged in what compilers emit, or meet at `.sync` instructions.
+events", 1978; C. Flanagan and S. Freund, "FastTrack", PLDI 2009). Lanes of one warp have one clock,
+whose time goes on where they meet at `.sync` instructions.
 
 Whoever works beside the warps, as a copy does, is an *agent* with a clock of its own: warps get to
 know of its past by waiting, and hand that on like all they know.
@@ -95,6 +95,11 @@ class Clocks:
         self._seen = np.where(go[:, :, None], taken, self._seen)
         self.known[:, self._own, self._own] += (come | go).astype(np.int32)
 
+    def converge(self, come: Flags) -> None:
+        """Lanes of some warps (CTAs, warps) have met: what they did before is ordered before what
+        they do now."""
+        self.known[:, self._own, self._own] += come.astype(np.int32)
+
     def hand_over(self, cta: NDArray[np.int64], warp: NDArray[np.int64], place: object) -> None:
         """Warps leave what they know at a place, each with its CTA, for others to pick up there
         once the phase is complete."""
@@ -129,6 +134,8 @@ class Clocks:
             told = self._told.get((one, place))
             if told is not None:
                 self._seen[:, one, own] = _merged(self._seen[:, one, own], told)
+                # What another lane of the warp left there comes before what follows, too.
+                self._seen[0, one, own, own] += 1
 
     def share(self, cta: NDArray[np.int64], first: NDArray[np.int64], count: int) -> None:
         """What the first of some neighbouring warps did up to now was done by all of them, as far

@@ -1,7 +1,9 @@
 """Accesses to one byte that nothing orders, at least one of them a plain write.
 
-Within a CTA, warps are ordered by barriers, and CTAs by what they hand to each other through strong
-accesses and fences (`between`). Writes that leave a byte as it is harm nobody and are not told.
+Within a CTA, warps are ordered by barriers, lanes of a warp by the instructions at which they meet,
+and CTAs by what they hand to each other through strong accesses and fences (`between`). Writes that
+leave a byte as it is harm nobody and are not told. Lanes of a warp are held against each other in
+shared memory alone.
 """
 
 from __future__ import annotations
@@ -13,11 +15,11 @@ from numpy.typing import NDArray
 
 from ptxlint.dynamic.emulator.formats import Array, Flags
 from ptxlint.dynamic.emulator.sanitizer.clocks import Clocks
-from ptxlint.dynamic.emulator.sanitizer.shadow import Shadow, Touch, stamp, taken_apart
+from ptxlint.dynamic.emulator.sanitizer.shadow import LATEST, Shadow, Touch, stamp, taken_apart
 
 if TYPE_CHECKING:
     from ptxlint.dynamic.emulator.access import Lanes
-    from ptxlint.dynamic.emulator.batch import Batch
+    from ptxlint.dynamic.emulator.batch import Batch, Mask
     from ptxlint.ir.instruction import Instr
 
 _WARP: Final = 32
@@ -57,19 +59,25 @@ class RaceWatch:
         if shadow is None or not len(place):
             return
         is_strong = (writes and reads) or any(instr.shape.has(word) for word in _STRONG)
-        cta, warp = lanes.cta, lanes.thread // _WARP
+        cta, thread = lanes.cta, lanes.thread
         if allowed is not None:
-            cta, warp, place = cta[allowed], warp[allowed], place[allowed]
+            cta, thread, place = cta[allowed], thread[allowed], place[allowed]
             values = None if values is None else values[allowed]
         if is_strong and shadow is self._global:
-            self._hand_over(instr, cta, warp, place, writes, reads)
+            self._hand_over(instr, cta, thread // _WARP, place, writes, reads)
         watched = _Watched(
-            self, batch, instr, lanes, allowed, shadow, cta, warp, place, size, is_strong
+            self, batch, instr, lanes, allowed, shadow, cta, thread, place, size, is_strong
         )
         if writes:
             watched.write(memory, values)
         else:
             watched.read()
+
+    def converge(self, batch: Batch, mask: Mask) -> None:
+        """Lanes of warps meet."""
+        from ptxlint.dynamic.emulator.effects.exchange import warps
+
+        self.clocks.converge(warps(batch, batch.lanes(mask)).any(axis=-1))
 
     def fence(self, lanes: Lanes) -> None:
         """Lanes run a fence that other CTAs can rely on."""
@@ -125,7 +133,7 @@ class _Watched:
         allowed: Flags | None,
         shadow: Shadow,
         cta: Places,
-        warp: Places,
+        thread: Places,
         place: Places,
         size: int,
         is_atomic: bool,
@@ -137,7 +145,8 @@ class _Watched:
         self._allowed = allowed
         self._shadow = shadow
         self._cta = cta[:, None]
-        self._warp = warp[:, None]
+        self._thread = thread[:, None]
+        self._warp = self._thread // _WARP
         self._at = place[:, None] + np.arange(size)
         self._size = size
         self._is_atomic = is_atomic
@@ -146,6 +155,7 @@ class _Watched:
     def read(self) -> None:
         """A read: against the last write."""
         self._report(self._against(self._shadow.written, self._shadow.writer), "written")
+        self._report_lanes(self._by_lanes(self._shadow.written), "written")
         stamps = self._stamps()
         first, second = self._shadow.read
         # The first place is for a reader that all later ones have seen; else the second one.
@@ -162,8 +172,10 @@ class _Watched:
         changes = self._changes(memory, values)
         shadow = self._shadow
         self._report(self._against(shadow.written, shadow.writer) & changes, "written")
+        self._report_lanes(self._by_lanes(shadow.written) & changes, "written")
         for read in shadow.read:
             self._report(self._against(read, shadow.reader) & changes, "read")
+            self._report_lanes(self._by_lanes(read) & changes, "read")
         if values is not None:
             self._among_themselves(values)
         shadow.written[self._at] = self._stamps()
@@ -174,7 +186,7 @@ class _Watched:
 
     def _stamps(self) -> NDArray[np.int32]:
         time = self._watch.clocks.now(self._cta, self._warp)
-        return np.broadcast_to(stamp(self._warp, time, self._is_atomic), self._at.shape)
+        return np.broadcast_to(stamp(self._thread, time, self._is_atomic), self._at.shape)
 
     def _changes(self, memory: NDArray[np.uint8], values: Array | None) -> Any:
         """Where a byte becomes another one than it is."""
@@ -202,6 +214,18 @@ class _Watched:
         out: Flags = unordered
         return out
 
+    def _by_lanes(self, stamps: Any) -> Flags:
+        """Where another lane of the warp left a stamp, and they have not met since."""
+        if not self._is_shared:
+            return np.zeros((1, 1), dtype=bool)
+        touch = taken_apart(stamps[self._at])
+        now = self._watch.clocks.now(self._cta, self._warp)
+        out: Flags = touch.is_any & (touch.warp == self._warp) & (touch.thread != self._thread)
+        out &= (touch.time == now) & (now < LATEST)
+        if self._is_atomic:
+            out &= ~touch.is_atomic
+        return out
+
     def _among_themselves(self, values: Array) -> None:
         """Lanes that write different numbers to one place in one instruction."""
         place = self._at[:, 0]
@@ -224,6 +248,12 @@ class _Watched:
     def _report(self, which: Flags, what: str) -> None:
         if which.any():
             self._tell(which.any(axis=1), f"other threads have {what} it, and nothing orders them")
+
+    def _report_lanes(self, which: Flags, what: str) -> None:
+        if which.any():
+            self._tell(
+                which.any(axis=1), f"another lane of its warp has {what} it, and they did not meet"
+            )
 
     def _tell(self, which: Flags, message: str) -> None:
         chosen = np.flatnonzero(which)

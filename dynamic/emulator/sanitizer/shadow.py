@@ -9,34 +9,41 @@ from numpy.typing import NDArray
 
 from ptxlint.dynamic.emulator.sanitizer.between import Between
 
-_WARP_BITS: Final = 6
-_ATOMIC: Final = 1 << _WARP_BITS
-_TIME: Final = _WARP_BITS + 1
+_THREAD_BITS: Final = 10
+_ATOMIC: Final = 1 << _THREAD_BITS
+_TIME: Final = _THREAD_BITS + 1
 """Where the time begins in a stamp; 0 is nobody."""
+LATEST: Final = (1 << 31 - _TIME) - 1
+"""The last time that a stamp tells; what comes later has this one."""
+_WARP: Final = 32
 
 Stamps = NDArray[np.int32]
 
 
 class Touch(NamedTuple):
-    """Stamps taken apart: which warps, when, and whether atomically. `is_any` is false where nobody
-    touched the byte."""
+    """Stamps taken apart: which threads, when, and whether atomically. `is_any` is false where
+    nobody touched the byte."""
 
+    thread: NDArray[np.int64]
     warp: NDArray[np.int64]
     time: NDArray[np.int32]
     is_atomic: NDArray[np.bool_]
     is_any: NDArray[np.bool_]
 
 
-def stamp(warp: NDArray[np.int64], time: NDArray[np.int32], is_atomic: bool) -> Stamps:
+def stamp(thread: NDArray[np.int64], time: NDArray[np.int32], is_atomic: bool) -> Stamps:
     """Who, when, and how, in one word."""
-    word = time.astype(np.int64) << _TIME | warp | (_ATOMIC if is_atomic else 0)
+    early = np.minimum(time, LATEST).astype(np.int64)
+    word = early << _TIME | thread | (_ATOMIC if is_atomic else 0)
     return word.astype(np.int32)
 
 
 def taken_apart(stamps: Stamps) -> Touch:
     """What `stamp` put together."""
+    thread = (stamps & (_ATOMIC - 1)).astype(np.int64)
     return Touch(
-        (stamps & (_ATOMIC - 1)).astype(np.int64),
+        thread,
+        thread // _WARP,
         stamps >> _TIME,
         stamps & _ATOMIC != 0,
         stamps != 0,
@@ -62,4 +69,4 @@ class Shadow:
         """What the CTAs that share the memory hand to each other."""
 
 
-__all__ = ["Shadow", "Stamps", "Touch", "stamp", "taken_apart"]
+__all__ = ["LATEST", "Shadow", "Stamps", "Touch", "stamp", "taken_apart"]

@@ -32,7 +32,8 @@ RACE: Final = EmulatedRule(
     "emulated-race",
     "Two threads access the same bytes, one of them writes, and nothing orders the two.",
     "Which of them comes first is left to the device, so that the result may change from run to "
-    "run. Warps of a program are ordered by barriers; programs by flags and counters in global "
+    "run. Warps of a program are ordered by barriers, lanes of a warp by `bar.warp.sync` and other "
+    "`.sync` instructions (looked at in shared memory); programs by flags and counters in global "
     "memory that one writes behind a fence, or with `.release`, and the other reads. Writes of "
     "what is there already are not told. Looked for with `--sanitize races`.",
     "Put a barrier between the two accesses, or give each thread a cell of its own.",

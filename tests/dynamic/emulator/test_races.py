@@ -13,6 +13,7 @@ from ptxlint.dynamic.emulator.device import Fault
 from ptxlint.dynamic.emulator.run import run
 from ptxlint.dynamic.emulator.sanitizer.between import Between
 from ptxlint.dynamic.emulator.sanitizer.choice import Sanitize
+from ptxlint.dynamic.emulator.sanitizer.shadow import LATEST, stamp, taken_apart
 from ptxlint.frontends.ptx import parse
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -206,3 +207,73 @@ def test_handovers_beyond_those_that_are_told_apart_stay_handovers() -> None:
     assert between.known(3)[1].tolist() == [299, 299]
     assert between.known(3)[2].tolist() == [5, 5]
     assert between.known(1) == {}
+
+
+LANES = """
+  xor.b32 %r5, %r2, 124;
+  add.s32 %r6, %r1, %r5;
+  FIRST
+  BETWEEN
+  SECOND
+"""
+STORE = "st.shared.b32 [%r3], %r0;"
+LOAD = "ld.shared.b32 %r7, [%r6];"
+
+
+@pytest.mark.parametrize(
+    ("first", "between", "second", "count"),
+    [
+        (STORE, "", LOAD, 1),
+        (STORE, "bar.warp.sync -1;", LOAD, 0),
+        (STORE, "bar.sync 0;", LOAD, 0),
+        (STORE, "shfl.sync.bfly.b32 %r8, %r0, 1, 31, -1;", LOAD, 0),
+        (LOAD, "", STORE, 1),
+        (LOAD, "bar.warp.sync -1;", STORE, 0),
+        (STORE, "", "st.shared.b32 [%r6], %r0;", 1),
+        # It is its own cell, or nothing changes there, or both say that they may meet.
+        (STORE, "", "ld.shared.b32 %r7, [%r3];", 0),
+        ("st.shared.b32 [%r3], 0;", "", "st.shared.b32 [%r6], 0;", 0),
+        ("st.volatile.shared.b32 [%r3], %r0;", "", "ld.volatile.shared.b32 %r7, [%r6];", 0),
+        (STORE, "", "ld.volatile.shared.b32 %r7, [%r6];", 1),
+    ],
+)
+def test_lanes_of_a_warp_meet_or_race(
+    kernel: Kernel, first: str, between: str, second: str, count: int
+) -> None:
+    body = START + LANES.replace("FIRST", first).replace("BETWEEN", between)
+    found = races(kernel(body.replace("SECOND", second), 1, 64, SHARED))
+    assert len(found) == count
+    assert all("of its warp" in fault.message for fault in found)
+
+
+def test_lanes_that_meet_at_a_flag(kernel: Kernel) -> None:
+    # Lane 0 stores and arrives; all lanes wait for that, and read.
+    body = (
+        START
+        + """
+  mov.u32 %r10, bar;
+  setp.eq.u32 %p1, %r0, 0;
+  @%p1 mbarrier.init.shared.b64 [%r10], 1;
+  bar.warp.sync -1;
+  @%p1 st.shared.b32 [%r1], 7;
+  @%p1 mbarrier.arrive.shared.b64 %rd5, [%r10];
+wait:
+  mbarrier.try_wait.parity.shared.b64 %p2, [%r10], 0;
+  @!%p2 bra wait;
+  ld.shared.b32 %r7, [%r1];
+"""
+    )
+    declared = SHARED + ".shared .align 8 .b64 bar;\n"
+    assert races(kernel(body, 1, 32, declared)) == []
+    start, end = body.index("  @%p1 mbarrier.arrive"), body.index("  ld.shared")
+    assert len(races(kernel(body[:start] + body[end:], 1, 32, declared))) == 1
+
+
+def test_time_stops_at_the_last_one_that_a_stamp_tells() -> None:
+    threads = np.array([0, 1023])
+    touch = taken_apart(stamp(threads, np.array([1, 1 << 25], dtype=np.int32), True))
+    assert touch.thread.tolist() == [0, 1023]
+    assert touch.warp.tolist() == [0, 31]
+    assert touch.time.tolist() == [1, LATEST]
+    assert touch.is_atomic.all()
+    assert touch.is_any.all()
