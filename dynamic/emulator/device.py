@@ -26,7 +26,8 @@ class Fault(NamedTuple):
     `misaligned`, `read_only`, `blank` (read before it was written), `mbarrier` (against its
     rules), `tensor_map` (one that the hardware does not take), `race`, `deadlock`, `divergence`,
     `barrier` (one with operands that it does not take), `trap`, `hang`, `uninitialised` (what is
-    blank decides or gets out); `values` are numbers that tell more, by name.
+    blank decides or gets out), `wrapped` (an address that was computed otherwise); `values` are
+    numbers that tell more, by name.
     """
 
     kind: str

@@ -22,6 +22,7 @@ KINDS: Final[dict[str, EmulatedRule]] = {
     "freed": memory.FREED,
     "uninitialised": values.UNINITIALISED,
     "not_finite": values.NOT_FINITE,
+    "wrapped": values.WRAPPED,
     "tensor_map": memory.TENSOR_MAP,
     "race": synchronisation.RACE,
     "deadlock": synchronisation.DEADLOCK,

@@ -92,8 +92,8 @@ def _ran(
     storages = _allocate(arena, storages_of(bound, inputs), read_only)
     shared = max(0, bound.shared)
     ctas, sampled = (only, 0) if only is not None else _sample(bound.grid, most_ctas)
-    values = _parameters(emulator, bound, storages)
     starts = {storage: allocation.start for storage, allocation in storages.items()}
+    values = parameters(emulator, bound, starts)
     values.update(host_maps(bound, starts, metadata))
     outcome = emulator.run(
         bound.grid,
@@ -173,16 +173,14 @@ def _allocate(
     return found
 
 
-def _parameters(
-    emulator: Emulator, bound: Bound, storages: dict[int, Allocation]
-) -> dict[str, bytes]:
-    """The bytes of each parameter."""
+def parameters(emulator: Emulator, bound: Bound, starts: Mapping[int, int]) -> dict[str, bytes]:
+    """The bytes of each parameter, with storages that begin at these addresses."""
     values: dict[str, bytes] = {}
     for variable in emulator.kernel.params:
         size = variable.size or 8
         region = bound.regions.get(variable.name)
         if region is not None:
-            start = storages[region.storage].start - region.low
+            start = starts[region.storage] - region.low
             values[variable.name] = start.to_bytes(8, "little")
             continue
         known = {at: v for (name, at), v in bound.values.items() if name == variable.name}
@@ -209,5 +207,6 @@ def _sample(grid: Extent, most: int) -> tuple[list[Extent] | None, int]:
 
 
 __all__ = [
-    "MOST_BYTES", "MOST_CTAS", "Ran", "Storage", "run_launch", "storages_of", "tensors_of",
+    "MOST_BYTES", "MOST_CTAS", "Ran", "Storage", "parameters", "run_launch", "storages_of",
+    "tensors_of",
 ]  # fmt: skip

@@ -181,6 +181,10 @@ def _followers(batch: Batch, sanitize: Sanitize) -> list[Follower]:
         found.append(NonFinite(batch))
     if batch.in_flight is not None and batch.in_flight.is_needed:
         found.append(batch.in_flight)
+    if sanitize.overflow:
+        from ptxlint.dynamic.emulator.labels.wraps.tracker import Wraps
+
+        found.append(Wraps(batch))
     return found
 
 

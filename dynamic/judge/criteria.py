@@ -14,11 +14,13 @@ from ptxlint.dynamic.judge import (
     sync,
     tiles,
     views,
+    wraps,
 )
 from ptxlint.dynamic.judge.replay import Criterion
 
 CRITERIA: Final[tuple[Criterion, ...]] = (
     accesses.judge,
+    wraps.judge,
     coverage.judge,
     apart.judge,
     views.judge,
@@ -31,6 +33,7 @@ CRITERIA: Final[tuple[Criterion, ...]] = (
 RULES: Final = {
     "bounds": ("BND302", "BND305"),
     "alignment": ("BND303",),
+    wraps.NAME: ("BND301",),
     coverage.NAME: ("BND307",),
     apart.NAME: ("HAZ601",),
     views.NAME: ("BND306",),

@@ -53,9 +53,9 @@ if TYPE_CHECKING:
     show_default=True,
     help="What a run is watched for: memory (always); races: accesses that nothing orders; "
     "uninitialised: registers and memory that nothing was written to, where they decide or get "
-    "out; copies: data of asynchronous copies and matrix products that is touched before these "
-    "are done; nonfinite: NaN and infinities made of finite numbers and stored. Each makes the run "
-    "slower.",
+    "out; overflow: integers that wrapped, where they are addresses; copies: data of asynchronous "
+    "copies and matrix products that is touched before these are done; nonfinite: NaN and "
+    "infinities made of finite numbers and stored. Each makes the run slower.",
 )
 @click.option("--counters", is_flag=True, help="Print a heat map of the Python lines.")
 @click.option("--heat-svg", metavar="FILE", help="Write the heat map of the last run as SVG.")

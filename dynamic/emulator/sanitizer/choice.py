@@ -19,6 +19,8 @@ class Sanitize(NamedTuple):
     nonfinite: bool = False
     """NaN and infinities that are made of finite numbers, where they are stored to global
     memory."""
+    overflow: bool = False
+    """Integers that wrapped: told where an address is not the one that was computed."""
 
 
 MEMORY = Sanitize()

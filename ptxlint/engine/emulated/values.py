@@ -8,10 +8,10 @@ from ptxlint.engine.emulated.rule import EmulatedRule
 from ptxlint.rulekit import TILE_START, Sample
 
 
-def _launch(elements: int = 256, grid: int = 2, **changes: Any) -> dict[str, Any]:
-    """A launch of tiles of 128 elements on tensors of 256."""
+def _launch(elements: int = 256, grid: int = 2, block: int = 128, **changes: Any) -> dict[str, Any]:
+    """A launch on tensors of 256 elements."""
     arguments = {"in_ptr": "float32[256]", "out_ptr": "float32[256]", "n_elements": elements}
-    return {"grid": grid, "block": 128, "arguments": {**arguments, **changes}}
+    return {"grid": grid, "block": block, "arguments": {**arguments, **changes}}
 
 
 _MASKED: Final = (
@@ -127,8 +127,49 @@ NOT_FINITE: Final = EmulatedRule(
     watch="nonfinite",
     severity="warning",
 )
-VALUES: Final = (UNINITIALISED, NOT_FINITE)
+_ROW: Final = """
+            .reg .b32 %r<6>;
+            .reg .b64 %rd<4>;
+            ld.param.u64 %rd1, [in_ptr];
+            ld.param.b32 %r1, [n_elements];
+            mov.u32 %r2, %tid.x;
+            shl.b32 %r3, %r2, 2;
+            mul.lo.s32 %r4, %r3, %r1;
+            mul.wide.s32 %rd2, %r4, 4;
+            add.s64 %rd3, %rd1, %rd2;
+            ld.global.b32 %r5, [%rd3];MARK
+            ret;
+"""
+WRAPPED: Final = EmulatedRule(
+    "EMU913",
+    "emulated-index-overflow",
+    "An address is not the one that was computed: an integer on the way to it wrapped.",
+    "Integers are followed beside what registers hold of them. What wraps and comes back, what is "
+    "masked, and remainders of a hash are as they were meant. A number that wrapped and is an "
+    "address lies elsewhere: gigabytes away, or in the tensor at another element. The finding "
+    "names the operands and the number that did not fit. BND301 decides the same for all threads "
+    "of a launch, without a run. Looked for with `--sanitize overflow`.",
+    "Widen one factor before the product: tl.program_id(0).to(tl.int64) * stride.",
+    "overflow",
+    bad=(
+        Sample(
+            "rows of 2^30 elements: every fourth comes around to the first element",
+            _ROW.replace("MARK", " //~ EMU913"),
+            launch=_launch(elements=1 << 30, grid=1, block=4),
+        ),
+    ),
+    good=(
+        Sample(
+            "rows that fit",
+            _ROW.replace("MARK", ""),
+            launch=_launch(elements=8, grid=1, block=4),
+        ),
+    ),
+    watch="overflow",
+    refs=("https://github.com/triton-lang/triton/issues/1058",),
+)
+VALUES: Final = (UNINITIALISED, WRAPPED, NOT_FINITE)
 """What runs find of values."""
 
 
-__all__ = ["NOT_FINITE", "UNINITIALISED", "VALUES"]
+__all__ = ["NOT_FINITE", "UNINITIALISED", "VALUES", "WRAPPED"]

@@ -330,15 +330,11 @@ RIGHT = [
 ]
 
 
-def watched(build: emulated.Build, sizes: dict[str, int]) -> Any:
-    """A run of a build that is watched."""
-    return emulated.hold(build, sizes, sanitize=WATCHED)
-
-
 @pytest.mark.parametrize(("arch", "name"), RIGHT)
 def test_right_kernels_use_nothing_blank(arch: str, name: str) -> None:
     build = emulated.build(name, arch)
-    held = watched(build, next(iter(build.reference.sizes(build.constants))))
+    sizes = next(iter(build.reference.sizes(build.constants)))
+    held = emulated.hold(build, sizes, sanitize=WATCHED)
     assert held.faults == []
     assert held.is_right
 
@@ -353,15 +349,14 @@ def test_right_kernels_use_nothing_blank(arch: str, name: str) -> None:
         ("sm_80", "layer_norm_fwd", "st.shared.b32"),
     ],
 )
-def test_a_store_taken_out_is_missed(
-    monkeypatch: pytest.MonkeyPatch, arch: str, name: str, line: str
-) -> None:
+def test_a_store_taken_out_is_missed(arch: str, name: str, line: str) -> None:
     build = emulated.build(name, arch)
     text = build.path.read_text()
     (start, end) = next(re.finditer(rf"^\s*{re.escape(line)}[^\n]*\n", text, re.M)).span()
     module = parse(text[:start] + "\n" + text[end:], "changed.ptx")
-    monkeypatch.setattr(emulated, "emulator", lambda path: Emulator(module, module.kernels()[0]))
-    held = watched(build, next(iter(build.reference.sizes(build.constants))))
+    changed = Emulator(module, module.kernels()[0])
+    sizes = next(iter(build.reference.sizes(build.constants)))
+    held = emulated.hold(build, sizes, sanitize=WATCHED, changed=changed)
     found = [fault for fault in held.faults if fault.kind == "uninitialised"]
     assert found
     assert all("to global memory" in fault.message for fault in found)
