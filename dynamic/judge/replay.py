@@ -85,6 +85,7 @@ class Played:
         self.seed = seed
         """Of the order in which CTAs begin."""
         self.order = self._order()
+        self._said: dict[str, tuple[list[Verdict], list[Hit]]] = {}
 
     @cached_property
     def found(self) -> LaunchOutcomes:
@@ -94,7 +95,8 @@ class Played:
 
     @cached_property
     def record(self) -> Record:
-        """What the run did lane by lane: its stores, its atomics and its meetings."""
+        """What the run did lane by lane: its stores, its atomics and its meetings, and its loads
+        where BND306 says something of the launch."""
         return self._ran_with_record[1]
 
     @property
@@ -104,15 +106,13 @@ class Played:
 
     @cached_property
     def _ran_with_record(self) -> tuple[Ran, Record]:
-        record = Record()
+        record = Record(loads=self._needs_loads)
         return self.run(record=record, only=self.order), record
 
-    @cached_property
-    def all_touched(self) -> Record:
-        """What a run did, its loads included."""
-        record = Record(loads=True)
-        self.run(record=record, only=self.order)
-        return record
+    @property
+    def _needs_loads(self) -> bool:
+        """True if something is said of all accesses to the elements of a tensor."""
+        return any(v.launch and v.status != "open" for v in self.said("BND306")[0])
 
     @property
     def is_whole(self) -> bool:
@@ -145,7 +145,9 @@ class Played:
 
     def said(self, rule: str) -> tuple[list[Verdict], list[Hit]]:
         """The verdicts and the findings of a rule, given by its identifier."""
-        return said(self.facts, rule)
+        if rule not in self._said:
+            self._said[rule] = said(self.facts, rule)
+        return self._said[rule]
 
     def _order(self) -> list[Extent] | None:
         """The CTAs in an order of their own: a device may begin them in any. None for too many."""

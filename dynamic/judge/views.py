@@ -37,15 +37,15 @@ def judge(played: Played) -> Iterator[Judgement]:
 
 
 def _compared(played: Played, region: Region, status: str) -> Judgement:
+    if status == "open":
+        return Judgement(NAME, status, UNKNOWN)
     of_region = {o.judged.access.instr for o in played.found.outcomes if o.judged.region == region}
-    own = elements(region.tensor)
-    for one in played.all_touched.touched:
-        if one.instr in of_region:
-            odd = np.setdiff1d(_bytes(played, one, region), own)
-            if len(odd):
-                what = f"{one.instr} touches byte {odd[0]} of {region.name}, which is no element's"
-                return Judgement(NAME, status, VIOLATED, what)
-    return Judgement(NAME, status, UNKNOWN if played.all_touched.is_full else KEPT)
+    own = _Elements(played, region)
+    for one in played.record.touched:
+        if one.instr in of_region and not own.hold(one).all():
+            what = f"{one.instr} touches bytes of {region.name} that are no element's"
+            return Judgement(NAME, status, VIOLATED, what)
+    return Judgement(NAME, status, UNKNOWN if played.record.is_full else KEPT)
 
 
 def _shown(played: Played, region: Region, hit: Hit) -> Judgement:
@@ -54,21 +54,34 @@ def _shown(played: Played, region: Region, hit: Hit) -> Judgement:
     grid, block = played.bound.grid, played.bound.block
     cta = x + grid[0] * (y + grid[1] * z)
     thread = tid[0] + block[0] * (tid[1] + block[1] * tid[2])
-    own = elements(region.tensor)
-    for one in played.all_touched.touched:
+    own = _Elements(played, region)
+    for one in played.record.touched:
         if one.instr is hit.at:
+            first = one.place - own.start
             mine = (one.cta == cta) & (one.thread == thread)
-            places = _bytes(played, one._replace(place=one.place[mine]), region)
-            if offset in places and len(np.setdiff1d(places, own)):
+            mine &= (first <= offset) & (offset < first + one.size)
+            if mine.any() and not own.hold(one)[mine].all():
                 return Judgement(NAME, "refuted", VIOLATED)
-    is_told = played.is_whole and not played.all_touched.is_full
+    is_told = played.is_whole and not played.record.is_full
     return Judgement(NAME, "refuted", KEPT if is_told else UNKNOWN, hit.message)
 
 
-def _bytes(played: Played, one: Touched, region: Region) -> NDArray[np.int64]:
-    """The bytes of an access, counted from the tensor's first element."""
-    start = played.ran.places[region.storage].start - ORIGIN - region.low
-    return np.unique((one.place - start)[:, None] + np.arange(one.size))
+class _Elements:
+    """The bytes of the arena that are a tensor's elements."""
+
+    def __init__(self, played: Played, region: Region) -> None:
+        self.start = played.ran.places[region.storage].start - ORIGIN - region.low
+        """Where the first element begins."""
+        places = elements(region.tensor)
+        self._is_own = np.zeros(int(places.max(initial=0)) + 1, dtype=bool)
+        self._is_own[places] = True
+
+    def hold(self, one: Touched) -> NDArray[np.bool_]:
+        """By lane, whether all bytes that it touches are elements'."""
+        at = (one.place - self.start)[:, None] + np.arange(one.size)
+        inside = (at >= 0) & (at < len(self._is_own))
+        found: NDArray[np.bool_] = (inside & self._is_own[np.where(inside, at, 0)]).all(axis=1)
+        return found
 
 
 __all__ = ["judge"]
