@@ -73,19 +73,23 @@ def table(results: dict[str, Any]) -> str:
 
 
 def main() -> int:
-    """Run, keep, write."""
-    results: dict[str, Any] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    """Run, keep, write: after each part, so that parts may be run side by side."""
     wrong = 0
     for part in sys.argv[1:] or corpus.PARTS:
-        results[part], disproved = run(part)
+        found, disproved = run(part)
         wrong += disproved
-        print(f"{part}: {results[part]['replays']:,} replays, {disproved} contradictions")
-    results = {part: results[part] for part in corpus.PARTS if part in results}
-    RESULTS.write_text(json.dumps(results, indent=1) + "\n")
-    text = PAGE.read_text()
-    head, rest = text.split(BEGIN)
-    PAGE.write_text(head + BEGIN + "\n" + table(results) + "\n" + END + rest.split(END)[1])
+        print(f"{part}: {found['replays']:,} replays, {disproved} contradictions")
+        keep({part: found})
     return 1 if wrong else 0
+
+
+def keep(found: dict[str, Any]) -> None:
+    """Put the counts of parts among those that there are, and write the table."""
+    known: dict[str, Any] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    results = {part: (known | found)[part] for part in corpus.PARTS if part in known | found}
+    RESULTS.write_text(json.dumps(results, indent=1) + "\n")
+    head, rest = PAGE.read_text().split(BEGIN)
+    PAGE.write_text(head + BEGIN + "\n" + table(results) + "\n" + END + rest.split(END)[1])
 
 
 if __name__ == "__main__":
