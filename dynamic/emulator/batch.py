@@ -152,6 +152,14 @@ class Batch:
             self._local = np.zeros(size, dtype=np.uint8)
         return self._local
 
+    def state(self) -> list[object]:
+        """All that lanes hold and where they stand; what only watches them is not part of it."""
+        return [
+            self.registers, self.accumulators, self.carry, self.alive, self.fronts, self.parked,
+            self.cluster, self.held, self.tired, self.is_stuck, self.barriers, self.shared,
+            self._local,
+        ]  # fmt: skip
+
     # Lanes ------------------------------------------------------------------------------------
     def full(self, values: Array) -> Array:
         """Values with both axes in full; not to be written to."""

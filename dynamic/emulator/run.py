@@ -20,6 +20,7 @@ from ptxlint.dynamic.emulator.sanitizer.choice import MEMORY, Sanitize
 from ptxlint.dynamic.emulator.sanitizer.shadow import Shadow
 from ptxlint.dynamic.emulator.sanitizer.watching import watch
 from ptxlint.dynamic.emulator.schedule import Schedule, ranks
+from ptxlint.dynamic.emulator.standstill import stands_still
 from ptxlint.dynamic.emulator.translate import translate
 from ptxlint.ir.function import Function
 from ptxlint.ir.module import Module
@@ -132,7 +133,7 @@ class Emulator:
         threads = block[0] * block[1] * block[2]
         at_once = max(1, lanes // threads)
         ctas = _ctas(grid) if ctas is None else ctas
-        started, is_interrupted = 0, False
+        started, is_interrupted, is_still = 0, False, False
         waiting: list[Schedule] = []
         order: list[int] | None = None
         try:
@@ -151,8 +152,13 @@ class Emulator:
                     waiting.append(Schedule(batch, order))
                     started += len(batch.ctas)
                     waiting = [s for s in waiting if not s.run(min(_SLICE, most_turns))]
-                turns = _SLICE
+                turns = search_at = _SLICE
                 while waiting and turns < most_turns:
+                    if turns >= search_at:
+                        waiting, is_still = stands_still(waiting, arena)
+                        if is_still:
+                            break
+                        search_at = 4 * turns
                     waiting = [s for s in waiting if not s.run(_SLICE)]
                     turns += _SLICE
         except KeyboardInterrupt:
@@ -161,7 +167,7 @@ class Emulator:
             is_interrupted = True
         if not is_interrupted:
             for schedule in waiting:
-                schedule.give_up()
+                schedule.give_up(": it does the same again and again" if is_still else "")
         done = started - sum(s.unfinished() for s in waiting)
         found = tuple(leak for labels in leaks for leak in labels.leaks.values())
         is_complete = not waiting and not is_interrupted

@@ -50,14 +50,28 @@ class Schedule:
             segment.end(batch, mask)
         return False
 
-    def give_up(self) -> None:
+    def state(self) -> list[object]:
+        """All that decides what is done next, global memory and the program aside."""
+        batch = self._batch
+        order = sorted(batch.fronts, key=lambda place: self._last.get(place, -1))
+        return [
+            *batch.state(),
+            order,
+            self._returns,
+            self._before,
+            self._stuck_before,
+            self._looks,
+            batch.events == self._events,
+        ]
+
+    def give_up(self, why: str = "") -> None:
         """Say of the lanes that still run that they do not come to an end."""
         batch = self._batch
         for place, mask in batch.fronts.items():
             instrs = batch.program.segments[place].instrs
             if instrs:
                 batch.device.report(
-                    batch, instrs[0], "hang", "does not come to an end", batch.lanes(mask)
+                    batch, instrs[0], "hang", f"does not come to an end{why}", batch.lanes(mask)
                 )
 
     def unfinished(self) -> int:
