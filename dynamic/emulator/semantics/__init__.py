@@ -6,11 +6,11 @@ of execution lies in `ptxlint.dynamic.emulator.effects`.
 
 from __future__ import annotations
 
-from ptxlint.dynamic.emulator.semantics import comparing, converting, floating, integer
+from ptxlint.dynamic.emulator.semantics import bits, comparing, converting, floating, integer
 from ptxlint.dynamic.emulator.semantics.lanewise import Lanewise, Maker, UnsupportedError
 from ptxlint.ir.instruction import Instr
 
-_OTHERS: dict[str, Maker] = {**comparing.ROWS, **converting.ROWS}
+_OTHERS: dict[str, Maker] = {**bits.ROWS, **comparing.ROWS, **converting.ROWS}
 
 
 def lanewise(instr: Instr) -> Lanewise | None:

@@ -16,7 +16,7 @@ from ptxlint.dynamic.emulator.rounding import (
     narrowed,
     to_bf16,
 )
-from ptxlint.dynamic.emulator.semantics.integer import shift_left
+from ptxlint.dynamic.emulator.semantics.bits import shift_left
 from ptxlint.dynamic.emulator.semantics.lanewise import Lanewise, Maker, UnsupportedError
 from ptxlint.ir.instruction import Instr
 from ptxlint.ir.types import FLOATS, bits
