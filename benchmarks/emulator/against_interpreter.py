@@ -53,7 +53,7 @@ def in_emulator(build: Any, sizes: Any) -> tuple[float, int]:
     for run in range(RUNS + 1):
         launch = build.reference.launch(sizes, build.constants, np.random.default_rng(0))
         arena = found.arena()
-        _, values, _ = emulated._placed(found, launch, build, arena)
+        values = emulated.place(found, launch, build, arena).parameters()
         counters = Counters() if run == RUNS else None
         start = time.process_time()
         found.run(
