@@ -37,7 +37,7 @@ class Resources(NamedTuple):
 
     `registers` are those of a thread, the others bytes a thread (`stack` of the kernel's own frame,
     `cumulative_stack` with its callees; spills as they are executed once, in program text), bytes
-    a CTA (`shared`, static) and barriers a CTA.
+    a CTA (`shared` static, `dynamic_shared` as the compiler says) and barriers a CTA.
     """
 
     arch: str
@@ -47,6 +47,7 @@ class Resources(NamedTuple):
     spill_stores: Amount | None = None
     spill_loads: Amount | None = None
     shared: Amount | None = None
+    dynamic_shared: Amount | None = None
     barriers: Amount | None = None
     constant: Amount | None = None
     threads: int | None = None

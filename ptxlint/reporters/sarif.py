@@ -38,9 +38,9 @@ def render_sarif(report: Report) -> str:
     return json.dumps(sarif_log(report), indent=1) + "\n"
 
 
-def sarif_log(report: Report) -> dict[str, Any]:
-    """The SARIF log as plain data."""
-    descriptors = _descriptors(report.findings)
+def sarif_log(report: Report, kinds: tuple[PseudoRule, ...] = ()) -> dict[str, Any]:
+    """The SARIF log as plain data; `kinds` explain findings that no check makes."""
+    descriptors = _descriptors(report.findings, kinds)
     index = {descriptor["id"]: at for at, descriptor in enumerate(descriptors)}
     sources = PythonSources()
     driver = {
@@ -64,11 +64,13 @@ def sarif_log(report: Report) -> dict[str, Any]:
     return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
 
 
-def _descriptors(findings: Iterable[Finding]) -> list[dict[str, Any]]:
+def _descriptors(
+    findings: Iterable[Finding], kinds: tuple[PseudoRule, ...]
+) -> list[dict[str, Any]]:
     """Descriptions of all rules there are, in the order of their identifiers."""
     known: dict[str, type[Rule] | PseudoRule] = {
         **default_registry().rules,
-        **{pseudo.id: pseudo for pseudo in PSEUDO_RULES},
+        **{pseudo.id: pseudo for pseudo in (*PSEUDO_RULES, *kinds)},
     }
     out = {identifier: _descriptor(rule) for identifier, rule in known.items()}
     others = {finding.rule: finding.name for finding in findings if finding.rule not in out}

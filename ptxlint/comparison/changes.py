@@ -1,0 +1,121 @@
+"""A difference by lines of the source: which constants, which instructions, where."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections import Counter
+from typing import Final, NamedTuple
+
+from ptxlint.comparison.difference import Difference
+from ptxlint.ir.instruction import Instr
+from ptxlint.ir.module import Module
+from ptxlint.ir.operand import Immediate
+
+_SMALL: Final = 1 << 20
+"""Integers below this are taken for integers, whatever they would be as floats."""
+
+
+class Where(NamedTuple):
+    """A line of the source; of the PTX where no source is known."""
+
+    path: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}"
+
+
+class ConstantChange(NamedTuple):
+    """A constant that is another one, at so many instructions of one line."""
+
+    old: str
+    new: str
+    old_where: Where
+    new_where: Where
+    mnemonic: str
+    times: int
+
+
+class InstructionChange(NamedTuple):
+    """Instructions of one line that one side has more of."""
+
+    mnemonic: str
+    where: Where
+    times: int
+
+
+def constants(difference: Difference) -> list[ConstantChange]:
+    """The constants that have changed, those of one line and pair of values together."""
+    counts: Counter[tuple[str, str, Where, Where, str]] = Counter()
+    for change in difference.alignment.changed:
+        old, new = values(change.old_constant, change.new_constant, change.old)
+        counts[
+            old,
+            new,
+            where(difference.old.module, change.old),
+            where(difference.new.module, change.new),
+            change.old.shape.mnemonic,
+        ] += 1
+    return [ConstantChange(*key, times) for key, times in counts.items()]
+
+
+def instructions(difference: Difference) -> tuple[list[InstructionChange], list[InstructionChange]]:
+    """What the old side has alone, and the new one, by line, most first."""
+    return (
+        _by_line(difference.old.module, difference.alignment.removed),
+        _by_line(difference.new.module, difference.alignment.added),
+    )
+
+
+def where(module: Module, instr: Instr) -> Where:
+    """The line of the source behind an instruction."""
+    frame = module.python_frame(instr.loc)
+    if frame is not None and frame.line > 0:
+        return Where(frame.path, frame.line)
+    return Where(module.source.path, module.source.position(instr.offset).line)
+
+
+def _by_line(module: Module, instrs: tuple[Instr, ...]) -> list[InstructionChange]:
+    counts = Counter((i.shape.mnemonic, where(module, i)) for i in instrs)
+    return [InstructionChange(*key, times) for key, times in counts.most_common()]
+
+
+def values(old: Immediate, new: Immediate, instr: Instr) -> tuple[str, str]:
+    """Two constants in words: as floats where one of them is one, or has the bits of one."""
+    width = 64 if instr.shape.type.endswith("64") else 32
+    if _is_float(old, width) or _is_float(new, width):
+        return _float(old, width), _float(new, width)
+    return old.text, new.text
+
+
+def _is_float(constant: Immediate, width: int) -> bool:
+    if constant.kind != "int":
+        return True
+    bits = constant.value & ((1 << width) - 1)
+    if bits < _SMALL or bits > (1 << width) - _SMALL:
+        return False
+    exponent = bits >> 23 & 0xFF if width == 32 else bits >> 52 & 0x7FF
+    # The bits of an ordinary number, or of an infinity.
+    middle, reach = (127, 40) if width == 32 else (1023, 200)
+    return abs(exponent - middle) < reach or bits & (1 << width - 1) - 1 == (
+        0x7F800000 if width == 32 else 0x7FF << 52
+    )
+
+
+def _float(constant: Immediate, width: int) -> str:
+    if constant.kind == "int":
+        bits = constant.value & ((1 << width) - 1)
+        form = ("<I", "<f") if width == 32 else ("<Q", "<d")
+        (number,) = struct.unpack(form[1], struct.pack(form[0], bits))
+    else:
+        number = constant.as_float()
+        width = 32 if constant.kind == "f32" else 64
+    if math.isfinite(number) and width == 32:
+        return f"{number:.7g}"
+    return repr(number)
+
+
+__all__ = [
+    "ConstantChange", "InstructionChange", "Where", "constants", "instructions", "values", "where",
+]  # fmt: skip

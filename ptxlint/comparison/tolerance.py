@@ -1,0 +1,75 @@
+"""What a comparison may fail on: words of `--fail-on`."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+from ptxlint.comparison.difference import Difference
+
+KINDS: Final = ("structural", "constants", "spills", "verdicts", "guards", "accesses", "occupancy")
+MEASURES: Final = ("registers", "stack", "shared", "instructions", "barriers")
+_MEASURE: Final = re.compile(rf"({'|'.join(MEASURES)})\+(\d+)(%?)")
+
+
+class ToleranceError(ValueError):
+    """A word that is none of those of `--fail-on`."""
+
+
+class Limit(NamedTuple):
+    """One thing that fails: a kind, or a measure that grows by at least `least` (`share`: percent
+    of what it was)."""
+
+    word: str
+    name: str
+    least: int = 1
+    is_share: bool = False
+
+
+def read(words: str) -> tuple[Limit, ...]:
+    """`structural,spills,registers+8,instructions+10%`. Raises `ToleranceError`."""
+    out = []
+    for word in (w.strip() for w in words.split(",")):
+        found = _MEASURE.fullmatch(word)
+        if found:
+            out.append(Limit(word, found[1], int(found[2]), bool(found[3])))
+        elif word in KINDS or word in MEASURES:
+            out.append(Limit(word, word))
+        elif word:
+            raise ToleranceError(
+                f"{word!r} is none of {', '.join(KINDS)}, or of {', '.join(MEASURES)} with what "
+                "they may grow by, such as registers+8 or instructions+10%"
+            )
+    return tuple(out)
+
+
+def failed(difference: Difference, limits: tuple[Limit, ...]) -> list[str]:
+    """The words that a pair of kernels fails on."""
+    return [limit.word for limit in limits if _fails(difference, limit)]
+
+
+def _fails(difference: Difference, limit: Limit) -> bool:
+    name = limit.name
+    if name in ("structural", "constants"):
+        return difference.kind == name or (
+            name == "constants" and bool(difference.alignment.changed)
+        )
+    if name == "verdicts":
+        return any(change.is_worse for change in difference.verdicts)
+    if name == "guards":
+        return any(a.guarded and new < old for a, old, new in difference.accesses)
+    if name == "accesses":
+        return any(a.space == "global" for a, _, _ in difference.accesses)
+    deltas = {d.name: d for d in (*difference.resources, *difference.classes)}
+    if name == "spills":
+        return any(deltas[n].change > 0 for n in ("spill_stores", "spill_loads") if n in deltas)
+    if name == "occupancy":
+        return name in deltas and deltas[name].change < 0
+    delta = deltas.get(name)
+    if delta is None or delta.old is None:
+        return False
+    least = delta.old * limit.least / 100 if limit.is_share else limit.least
+    return delta.change > 0 and delta.change >= least
+
+
+__all__ = ["KINDS", "MEASURES", "Limit", "ToleranceError", "failed", "read"]

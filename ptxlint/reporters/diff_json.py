@@ -1,0 +1,79 @@
+"""A comparison as data (docs/diff.schema.json)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from ptxlint.comparison.changes import Where, constants, instructions
+from ptxlint.comparison.difference import Difference
+from ptxlint.comparison.records import KernelRecord
+from ptxlint.comparison.report import DiffReport
+
+VERSION = 1
+
+
+def render_json(report: DiffReport) -> str:
+    """The whole report."""
+    words = {id(d): list(w) for d, w in report.failures}
+    data = {
+        "version": VERSION,
+        "pairs": [_difference(d, words.get(id(d), [])) for d in report.differences],
+        "removed": [_kernel(k) for k in report.removed],
+        "added": [_kernel(k) for k in report.added],
+        "faults": list(report.faults),
+        "seconds": round(report.seconds, 3),
+    }
+    return json.dumps(data, indent=1) + "\n"
+
+
+def _kernel(kernel: KernelRecord) -> dict[str, Any]:
+    return {"kernel": kernel.name, "arch": kernel.arch, "path": kernel.path}
+
+
+def _where(where: Where) -> dict[str, Any]:
+    return {"path": where.path, "line": where.line}
+
+
+def _difference(difference: Difference, fails: list[str]) -> dict[str, Any]:
+    removed, added = instructions(difference)
+    return {
+        "old": _kernel(difference.old),
+        "new": _kernel(difference.new),
+        "kind": difference.kind,
+        "fails_on": fails,
+        "constants": [
+            {
+                "old": c.old, "new": c.new, "old_place": _where(c.old_where),
+                "new_place": _where(c.new_where), "instruction": c.mnemonic, "times": c.times,
+            }
+            for c in constants(difference)
+        ],
+        "removed": [
+            {"instruction": c.mnemonic, "place": _where(c.where), "times": c.times} for c in removed
+        ],
+        "added": [
+            {"instruction": c.mnemonic, "place": _where(c.where), "times": c.times} for c in added
+        ],
+        "graph": difference.graph,
+        "resources": [
+            {"name": d.name, "old": d.old, "new": d.new, "source": d.source}
+            for d in difference.resources
+        ],
+        "instructions": [
+            {"name": d.name, "old": d.old, "new": d.new} for d in difference.classes
+        ],
+        "accesses": [
+            {"kind": a.kind, "space": a.space, "guarded": a.guarded, "old": old, "new": new}
+            for a, old, new in difference.accesses
+        ],
+        "verdicts": [
+            {"rule": v.rule, "old": dict(v.old), "new": dict(v.new), "worse": v.is_worse}
+            for v in difference.verdicts
+        ],
+        "machine_code": None if difference.machine is None else difference.machine.kind,
+        "notes": list(difference.notes),
+    }  # fmt: skip
+
+
+__all__ = ["VERSION", "render_json"]

@@ -1,0 +1,43 @@
+"""A comparison as a comment on a pull request."""
+
+from __future__ import annotations
+
+from ptxlint.comparison.report import DiffReport
+from ptxlint.reporters.diff_words import KINDS, lines, title
+from ptxlint.wording import counted
+
+
+def render_markdown(report: DiffReport) -> str:
+    """A table of the pairs that have changed, and the details of each, folded."""
+    kinds = ", ".join(f"{report.count(k)} {name}" for k, name in KINDS.items() if report.count(k))
+    verdict = "**fails**" if report.failures else "passes"
+    out = [
+        f"### ptxlint diff: {verdict}",
+        "",
+        f"{counted(len(report.differences), 'pair')} of kernels: {kinds or 'none'}; "
+        f"{len(report.removed)} removed, {len(report.added)} added.",
+    ]
+    if report.changed:
+        words = {id(d): w for d, w in report.failures}
+        out += ["", "| kernel | change | fails on |", "|---|---|---|"]
+        out += [
+            f"| `{title(d)}` | {KINDS[d.kind]} | {', '.join(words.get(id(d), ()))} |"
+            for d in report.changed
+        ]
+    for difference in report.changed:
+        out += ["", f"<details><summary>{title(difference)}</summary>", ""]
+        out += [f"- {name}: {_escaped(text)}" for name, text in lines(difference)]
+        out += ["", "</details>"]
+    for heading, kernels in (("Removed", report.removed), ("Added", report.added)):
+        if kernels:
+            out += ["", f"{heading}: " + ", ".join(f"`{k.name}` ({k.arch})" for k in kernels)]
+    out += [f"\nNot read: {_escaped(fault)}" for fault in report.faults]
+    return "\n".join(out) + "\n"
+
+
+def _escaped(text: str) -> str:
+    """Text that Markdown leaves as it is."""
+    return "".join(f"\\{c}" if c in "\\`*_<>[]|#" else c for c in text)
+
+
+__all__ = ["render_markdown"]

@@ -1,0 +1,36 @@
+"""A comparison for the terminal."""
+
+from __future__ import annotations
+
+from ptxlint.comparison.report import DiffReport
+from ptxlint.reporters.diff_words import KINDS, lines, title
+from ptxlint.wording import counted
+
+
+def render_text(report: DiffReport, *, shows_all: bool = False) -> str:
+    """Each pair that has changed (with `shows_all` the others, too), then what stands on one side
+    alone, what fails, and a summary."""
+    out = []
+    for difference in report.differences:
+        if difference.kind in ("identical", "renamed") and not shows_all:
+            continue
+        out.append(f"{title(difference)}: {KINDS[difference.kind]}")
+        out.append(f"  {difference.old.path} → {difference.new.path}")
+        heading = ""
+        for name, text in lines(difference):
+            out.append(f"  {'' if name == heading else name:<13}{text}")
+            heading = name
+    out += [f"{k.name} ({k.arch}): only old, {k.path}" for k in report.removed]
+    out += [f"{k.name} ({k.arch}): only new, {k.path}" for k in report.added]
+    out += [f"not read: {fault}" for fault in report.faults]
+    for difference, words in report.failures:
+        out.append(f"fails on {', '.join(words)}: {title(difference)}")
+    kinds = ", ".join(f"{report.count(k)} {name}" for k, name in KINDS.items() if report.count(k))
+    out.append(
+        f"{counted(len(report.differences), 'pair')}: {kinds or 'none'}; {len(report.removed)} "
+        f"removed, {len(report.added)} added ({report.seconds:.2f} s)"
+    )
+    return "\n".join(out) + "\n"
+
+
+__all__ = ["render_text"]

@@ -1,0 +1,255 @@
+"""`ptxlint diff`: pairs, what has changed in them, what fails, in each format."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from ptxlint.cli import main
+from ptxlint.comparison import tolerance
+from ptxlint.comparison.changes import values
+from ptxlint.comparison.pairing import pair
+from ptxlint.comparison.records import load
+from ptxlint.comparison.report import NothingError, compare
+from ptxlint.frontends.ptx import parse
+from ptxlint.frontends.toolkit import ToolError, assemble, find_assembler
+from ptxlint.ir.operand import Immediate
+
+ROOT = Path(__file__).resolve().parents[2]
+FIXTURES = ROOT / "fixtures" / "ptx"
+PAIRS = {
+    "attention": "attention", "flash_attention": "flash_attention", "gelu": "gelu",
+    "l2norm": "l2norm", "leaky_relu": "leaky_relu", "matmul": "matmul", "rmsnorm": "rmsnorm",
+    "silu": "silu", "softmax": "softmax",
+}  # fmt: skip
+
+
+def path(name: str, arch: str = "sm_80") -> str:
+    return str(FIXTURES / arch / f"{name}.ptx")
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as raised:
+        main(["diff", *words])
+    out, err = capsys.readouterr()
+    code = raised.value.code
+    assert isinstance(code, int)
+    return code, out, err
+
+
+@pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90", "sm_120"])
+def test_a_fault_that_was_seeded_is_told_apart(name: str, arch: str) -> None:
+    report = compare([path(name, arch)], [path(f"{name}_buggy", arch)], ptxas=None)
+    (found,) = report.differences
+    assert found.kind in ("constants", "structural")
+    if name in ("softmax", "leaky_relu"):
+        assert found.kind == "constants"
+
+
+def test_constants_are_told_as_floats_at_python_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = run(capsys, path("softmax"), path("softmax_buggy"), "--no-exact")
+    assert (
+        "-inf → 0 at fixtures/kernels/softmax.py:15 → fixtures/kernels/softmax_buggy.py:15" in out
+    )
+    _, out, _ = run(capsys, path("leaky_relu"), path("leaky_relu_buggy"), "--no-exact")
+    assert re.search(r"0\.01 → 0\.1 at fixtures/kernels/leaky_relu\.py:\d+ .* \(8 times\)", out)
+
+
+def test_a_verdict_that_gets_worse_is_a_regression(capsys: pytest.CaptureFixture[str]) -> None:
+    words = (path("softmax"), path("softmax_buggy"), "--no-exact", "--fail-on", "verdicts")
+    code, out, _ = run(capsys, *words)
+    assert code == 1
+    assert "worse: MSK201 1 proved → 1 refuted" in out
+    code, out, _ = run(capsys, path("softmax_buggy"), path("softmax"), *words[2:])
+    assert code == 0
+    assert "worse" not in out
+
+
+def test_a_kernel_against_itself_is_identical(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(
+        capsys, path("softmax"), path("softmax"), "--fail-on", "structural,constants"
+    )
+    assert code == 0
+    assert "1 pair: 1 identical; 0 removed, 0 added" in out
+
+
+def renamed(text: str, seed: int) -> str:
+    """A rebuild with other names, shifted lines and another file name."""
+    text = re.sub(r"%(rd|rs|r|p|f|fd)(\d+)", lambda m: f"%{m[1]}{int(m[2]) + seed}", text)
+    text = re.sub(r"%(\w+)<(\d+)>", lambda m: f"%{m[1]}<{int(m[2]) + seed}>", text)
+    text = re.sub(r"\.loc\t(\d+) (\d+)", lambda m: f".loc\t{m[1]} {int(m[2]) + seed}", text)
+    text = text.replace("$L__BB", f"$L__B{seed}_").replace("_param_", f"_p{seed}_")
+    return re.sub(r'"[^"]*\.py"', f'"v{seed}.py"', text)
+
+
+@pytest.mark.parametrize("name", ["flash_fwd", "matmul_dot_fp16", "layer_norm_fwd"])
+def test_ten_rebuilds_are_renamed_only(tmp_path: Path, name: str) -> None:
+    text = Path(path(name)).read_text()
+    for seed in range(1, 11):
+        (tmp_path / f"{name}.ptx").write_text(renamed(text, seed))
+        report = compare([path(name)], [str(tmp_path)], ptxas=None)
+        assert [d.kind for d in report.differences] == ["renamed"]
+
+
+def test_kernels_are_paired_by_name_then_by_what_they_do(tmp_path: Path) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    for folder, names in ((old, ("softmax", "gelu", "silu")), (new, ("softmax", "silu", "argmax"))):
+        folder.mkdir()
+        for name in names:
+            shutil.copy(path(name), folder / f"{name}.ptx")
+    text = (old / "gelu.ptx").read_text()
+    (new / "other.ptx").write_text(text.replace("gelu_kernel", "another"))
+    found = pair(load([str(old)]).kernels, load([str(new)]).kernels)
+    assert [(a.name, b.name) for a, b in found.pairs] == [
+        ("gelu_kernel", "another"), ("silu_kernel", "silu_kernel"),
+        ("softmax_kernel", "softmax_kernel"),
+    ]  # fmt: skip
+    assert found.removed == []
+    assert [k.name for k in found.added] == ["argmax_kernel"]
+
+
+def test_of_several_builds_of_one_name_the_equal_ones_go_together(tmp_path: Path) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    for folder, order in ((old, "abc"), (new, "cab")):
+        folder.mkdir()
+        for at, letter in enumerate(order):
+            source = {"a": "matmul_dot_fp16", "b": "matmul_dot_bf16", "c": "matmul_dot_tf32"}[
+                letter
+            ]
+            shutil.copy(path(source), folder / f"{at}.ptx")
+    report = compare([str(old)], [str(new)], ptxas=None)
+    assert [d.kind for d in report.differences] == ["identical"] * 3
+
+
+def test_resources_come_from_the_assembler_and_say_so(capsys: pytest.CaptureFixture[str]) -> None:
+    try:
+        find_assembler((8, 8))
+    except ToolError as error:
+        pytest.skip(str(error))
+    _, out, _ = run(capsys, path("matmul"), path("matmul_buggy"), "--no-verdicts")
+    assert re.search(r"registers \d+ → \d+ \(assembler log\)", out)
+
+
+def test_cubins_beside_the_files_are_used_and_compared(tmp_path: Path) -> None:
+    try:
+        assembler = find_assembler((8, 8))
+    except ToolError as error:
+        pytest.skip(str(error))
+    for name in ("leaky_relu", "leaky_relu_buggy"):
+        folder = tmp_path / name
+        folder.mkdir()
+        shutil.copy(path(name), folder / "kernel.ptx")
+        done = assemble(Path(path(name)).read_text(), "sm_80", assembler)
+        (folder / "kernel.cubin").write_bytes(done.cubin)
+    report = compare(
+        [str(tmp_path / "leaky_relu")], [str(tmp_path / "leaky_relu_buggy")], ptxas=None
+    )
+    (found,) = report.differences
+    assert found.machine is not None
+    assert found.machine.kind == "constants"
+    assert found.old.resources().registers is not None
+    assert found.old.resources().registers.source == "cubin"  # type: ignore[union-attr]
+
+
+def test_json_markdown_and_sarif_say_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    words = (path("softmax"), path("softmax_buggy"), "--no-exact", "--fail-on", "constants")
+    code, out, _ = run(capsys, *words, "--format", "json")
+    assert code == 1
+    (told,) = json.loads(out)["pairs"]
+    assert told["kind"] == "constants"
+    assert told["fails_on"] == ["constants"]
+    assert [(c["old"], c["new"]) for c in told["constants"]] == [("-inf", "0")]
+    assert told["constants"][0]["new_place"] == {
+        "path": "fixtures/kernels/softmax_buggy.py", "line": 15,
+    }  # fmt: skip
+    _, out, _ = run(capsys, *words, "--format", "markdown")
+    assert "### ptxlint diff: **fails**" in out
+    assert "| `softmax_kernel (sm_80)` | constants only | constants |" in out
+    _, out, _ = run(capsys, *words, "--format", "sarif")
+    results = json.loads(out)["runs"][0]["results"]
+    assert [(r["ruleId"], r["level"]) for r in results] == [("DIF801", "error"), ("DIF804", "note")]
+
+
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        ("structural", []), ("constants", ["constants"]), ("registers+1", []),
+        ("verdicts, constants", ["verdicts", "constants"]), ("", []),
+    ],
+)  # fmt: skip
+def test_what_fails_is_what_was_named(words: str, names: list[str]) -> None:
+    report = compare([path("leaky_relu")], [path("leaky_relu_buggy")], ptxas=None)
+    (found,) = report.differences
+    limits = tolerance.read(words)
+    assert tolerance.failed(found, limits) == [n for n in names if n == "constants"]
+
+
+def test_measures_may_grow_by_so_much() -> None:
+    report = compare([path("l2norm_buggy")], [path("l2norm")], ptxas=None)
+    (found,) = report.differences
+    assert tolerance.failed(found, tolerance.read("instructions+1")) == ["instructions+1"]
+    assert tolerance.failed(found, tolerance.read("instructions+2")) == []
+    assert tolerance.failed(found, tolerance.read("instructions+10%")) == []
+    with pytest.raises(tolerance.ToleranceError, match="'speed' is none of structural"):
+        tolerance.read("speed")
+
+
+def test_constants_with_the_bits_of_floats_are_told_as_floats() -> None:
+    (mov,) = (
+        parse(
+            ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k()\n{\n.reg .b32 %r;\n"
+            "mov.b32 %r, 1;\n}\n"
+        )
+        .kernels()[0]
+        .instrs
+    )
+    bits = Immediate("0x3f800000", "int", 0x3F800000)
+    assert values(bits, Immediate("0", "int", 0), mov) == ("1", "0")
+    assert values(Immediate("-8388608", "int", -8388608), bits, mov) == ("-inf", "1")
+    assert values(Immediate("128", "int", 128), Immediate("0x40", "int", 64), mov) == (
+        "128",
+        "0x40",
+    )
+
+
+def test_nothing_to_compare_and_unreadable_sides_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    code, _, err = run(capsys, path("softmax"), str(empty))
+    assert code == 2
+    assert f"{empty}: there is nothing to compare" in err
+    assert "Traceback" not in err
+    with pytest.raises(NothingError):
+        compare([str(tmp_path / "nowhere")], [path("softmax")])
+    both = tmp_path / "both"
+    both.mkdir()
+    shutil.copy(path("softmax"), both / "a.ptx")
+    (both / "b.ptx").write_text("this is no PTX at all {\n")
+    code, out, _ = run(capsys, path("softmax"), str(both), "--no-exact")
+    assert code == 2
+    assert "1 identical" in out
+    assert "not read: " in out
+
+
+def test_sides_with_nothing_in_common_list_both(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, path("softmax"), path("argmax"), "--no-exact")
+    assert code == 0
+    assert "softmax_kernel (sm_80): only old" in out
+    assert "argmax_kernel (sm_80): only new" in out
+
+
+def test_an_assembler_that_cannot_do_it_is_a_note_and_the_rest_is_compared(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = (path("matmul"), path("matmul_buggy"), "--no-verdicts", "--ptxas", "/no/such/ptxas")
+    code, out, _ = run(capsys, *words)
+    assert code == 0
+    assert "resources are not exact: /no/such/ptxas: there is no such program" in out
+    assert "only old" in out
