@@ -194,6 +194,26 @@ def test_a_barrier_that_counts_votes_hands_on_what_is_not_known(
     assert "%p3, which nothing was written to" in found.message
 
 
+def test_a_lane_that_takes_no_part_in_a_shuffle_offers_nothing_known(
+    kernel: Kernel, outcome: Run
+) -> None:
+    body = (
+        START
+        + """
+  mov.u32 %r9, %r0;
+  @!%p1 bra over;
+  shfl.sync.idx.b32 %r10, %r9, LANE, 31, 0xffff;
+  st.global.b32 [%rd1], %r10;
+over:
+"""
+    )
+    assert blanks(outcome, kernel(body.replace("LANE", "15"), 1, 32, MEMORY)) == []
+    (found,) = blanks(outcome, kernel(body.replace("LANE", "20"), 1, 32, MEMORY))
+    assert "stores %r10" in found.message
+    assert "a lane that takes no part in `shfl.sync.idx.b32`" in found.message
+    assert found.lanes == 16
+
+
 def test_what_an_mbarrier_says_is_known(kernel: Kernel, outcome: Run) -> None:
     body = (
         START

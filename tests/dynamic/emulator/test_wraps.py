@@ -163,9 +163,7 @@ HARMLESS = {
     "a negative index": "mov.u32 %r10, %r4;" + SIGNED,
     "a negative index, read as what it is": "add.s32 %r10, %r3, %r4;" + UNSIGNED,
     "a large index": "mul.lo.s32 %r9, %r2, %r3; add.s32 %r10, %r9, 5;" + UNSIGNED,
-    "a large index and a literal": (
-        "mul.lo.s32 %r9, %r2, %r3; add.s32 %r10, %r9, -4;" + UNSIGNED
-    ),
+    "a large index and a literal": "add.s32 %r10, %r4, -4;" + UNSIGNED,
     "the ones' complement": "sub.s32 %r9, -1, %r3; add.s32 %r10, %r9, 4097;" + SIGNED,
     "under a guard that does not hold": (
         "mul.lo.s32 %r10, %r2, %r3; mul.wide.s32 %rd8, %r10, 4; add.s64 %rd9, %rd0, %rd8;"

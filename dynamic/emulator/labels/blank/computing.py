@@ -6,7 +6,7 @@ import numpy as np
 
 from ptxlint.dynamic.emulator.formats import RAW, Array, dtype, fitted
 from ptxlint.dynamic.emulator.labels.blank.matrices import product
-from ptxlint.dynamic.emulator.labels.blank.origins import Origins, of_matrix
+from ptxlint.dynamic.emulator.labels.blank.origins import Origins, of_absent_lanes, of_matrix
 from ptxlint.dynamic.emulator.labels.blank.state import Following, Given, Met, State
 from ptxlint.dynamic.emulator.labels.blank.values import Known, outcome
 from ptxlint.dynamic.emulator.labels.blank.warp import gathered, offered, voted
@@ -92,6 +92,8 @@ def shuffled(state: State, met: Met) -> Following:
     label = offered(batch, state.label(met, source, "b32"), met.inner)
     doubt = _doubt(state, met, others)
     origins = origins_of(state, met)
+    if not origins:
+        origins = of_absent_lanes(instr)
     own = {met.number(source): label} if isinstance(source, Register) else {}
     others_used = {n: batch.registers[n] for n in map(met.number, instr.uses) if n not in own}
     yield

@@ -50,6 +50,11 @@ def of_matrix(instr: Instr, space: str) -> Origins:
     return frozenset((Origin(text, instr),))
 
 
+def of_absent_lanes(instr: Instr) -> Origins:
+    """That an instruction took a word of a lane that did not take part."""
+    return frozenset((Origin(f"a lane that takes no part in `{instr.shape.mnemonic}`", instr),))
+
+
 def tell(
     batch: Batch,
     instr: Instr,
@@ -67,4 +72,13 @@ def tell(
     )  # fmt: skip
 
 
-__all__ = ["NONE", "Origin", "Origins", "of_matrix", "of_memory", "of_register", "tell"]
+__all__ = [
+    "NONE",
+    "Origin",
+    "Origins",
+    "of_absent_lanes",
+    "of_matrix",
+    "of_memory",
+    "of_register",
+    "tell",
+]

@@ -71,7 +71,7 @@ class Blank:
             if holds(met.inner):
                 self._addressed(met)
             handler = _HANDLERS.get(instr.opcode, computing.computed)
-        elif instr.opcode in _WITH_MEMORY:
+        elif instr.opcode in _WITH_MEMORY or (instr.opcode == "shfl" and mask is not None):
             handler = _HANDLERS[instr.opcode]
         else:
             handler = computing.cleared
