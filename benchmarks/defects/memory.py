@@ -476,8 +476,7 @@ DEFECTS: Final = (
     Defect("non-coherent load of what is written", "memcheck",
            "ld.global.nc promises that nobody writes there while the kernel runs; the kernel does.",
            UNCACHED, Launch((blank(64), blank(64))),
-           (("ld.global.b32 %r4", "ld.global.nc.b32 %r4"),),
-           unseen="Loads are coherent here; that a load promises something of all other accesses "
-                  "is not looked at."),
+           (("ld.global.b32 %r4, [%rd3];",
+             "ld.global.nc.b32 %r4, [%rd3]; //~ EMU905 thread 0"),)),
 )  # fmt: skip
 """What memcheck is for."""

@@ -18,15 +18,12 @@ from defects.kit import ROOT, Defect
 from defects.probes import PROBES
 from defects.reasons import FALSE_ALARMS, UNSEEN
 from defects.right import CASES
-from ptxlint.dynamic.emulator.findings import KINDS
 
 RESULTS: Final = Path(__file__).resolve().parent / "results.json"
 PAGE: Final = ROOT / "docs" / "sanitizers.md"
 TOOLS: Final = ("memcheck", "initcheck", "racecheck", "synccheck")
-_TOLD: Final = {kind.id for kind in KINDS.values()}
 _BY_HARDWARE: Final = ("Illegal instruction", "Unknown Error", "Trace/breakpoint trap")
 """What memcheck says of a fault that the device raises anyway."""
-NOT_BUILT: Final = "What would find it is not built yet."
 INTRO: Final = """\
 # Sanitizers
 
@@ -50,7 +47,7 @@ looks for deadlocks (`--racecheck-deadlock-timeout 3000`); all else is as the to
 
 def by_us(defect: Defect) -> list[str]:
     """What the emulator finds."""
-    return sorted({mark.rule for mark in defect.marks} & _TOLD)
+    return sorted({mark.rule for mark in defect.marks})
 
 
 def by_tools(result: dict[str, Any]) -> dict[str, bool]:
@@ -163,7 +160,7 @@ def page() -> str:
     results, about = data["cases"], data["about"]
     rows = [(d, by_us(d), by_tools(results[d.name])) for d in DEFECTS]
     tool = about["tool"].removeprefix("Version ").partition(" ")[0]
-    ours = {d.name: d.unseen or NOT_BUILT for d, found, _ in rows if not found}
+    ours = {d.name: d.unseen for d, found, _ in rows if not found}
     lines = [
         INTRO.format(count=len(DEFECTS), device=about["device"], tool=tool, limit=about["limit"]),
         "## Found by whom",

@@ -156,6 +156,8 @@ class _Watched:
         """A read: against the last write."""
         self._report(self._against(self._shadow.written, self._shadow.writer), "written")
         self._report_lanes(self._by_lanes(self._shadow.written), "written")
+        if self._instr.shape.has("nc"):
+            self._read_as_constant()
         stamps = self._stamps()
         first, second = self._shadow.read
         # The first place is for a reader that all later ones have seen; else the second one.
@@ -167,6 +169,16 @@ class _Watched:
             numbers = np.broadcast_to(self._watch.number(self._cta), at.shape)
             self._shadow.reader[at] = numbers
 
+    def _read_as_constant(self) -> None:
+        """A read that promises that nobody writes there during the launch."""
+        shadow = self._shadow
+        if shadow.constant is None:
+            shadow.constant = np.zeros(len(shadow.written), dtype=bool)
+        shadow.constant[self._at] = True
+        broken = shadow.written[self._at] != 0
+        if broken.any():
+            self._tell(broken.any(axis=1), "the launch has written it, despite .nc")
+
     def write(self, memory: NDArray[np.uint8], values: Array | None) -> None:
         """A write: against the last write, and the reads since."""
         changes = self._changes(memory, values)
@@ -176,6 +188,10 @@ class _Watched:
         for read in shadow.read:
             self._report(self._against(read, shadow.reader) & changes, "read")
             self._report_lanes(self._by_lanes(read) & changes, "read")
+        if shadow.constant is not None:
+            broken = shadow.constant[self._at] & changes
+            if broken.any():
+                self._tell(broken.any(axis=1), "a load with .nc took it for constant")
         if values is not None:
             self._among_themselves(values)
         shadow.written[self._at] = self._stamps()

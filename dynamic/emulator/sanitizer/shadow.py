@@ -65,6 +65,8 @@ class Shadow:
         """Of two readers, so that one does not hide another; more are not kept."""
         self.writer: Stamps | None = _blank(size) if is_shared_by_ctas else None
         self.reader: Stamps | None = _blank(size) if is_shared_by_ctas else None
+        self.constant: NDArray[np.bool_] | None = None
+        """Bytes that were read as what nobody writes during the launch (`ld.global.nc`)."""
         self.between = Between()
         """What the CTAs that share the memory hand to each other."""
 

@@ -277,3 +277,19 @@ def test_time_stops_at_the_last_one_that_a_stamp_tells() -> None:
     assert touch.time.tolist() == [1, LATEST]
     assert touch.is_atomic.all()
     assert touch.is_any.all()
+
+
+@pytest.mark.parametrize(
+    ("body", "count"),
+    [
+        ("st.global.b32 [%rd1], %r0;\n  bar.sync 0;\n  ld.global.nc.b32 %r7, [%rd1];", 1),
+        ("ld.global.nc.b32 %r7, [%rd1];\n  bar.sync 0;\n  st.global.b32 [%rd1], %r2;", 1),
+        ("ld.global.nc.b32 %r7, [%rd1];\n  bar.sync 0;\n  st.global.b32 [%rd1+512], %r2;", 0),
+        ("st.global.b32 [%rd1], %r0;\n  bar.sync 0;\n  ld.global.b32 %r7, [%rd1];", 0),
+    ],
+)
+def test_what_is_read_as_constant_is_not_written(kernel: Kernel, body: str, count: int) -> None:
+    start = START + "  mad.wide.u32 %rd1, %r0, 4, %rd0;\n  add.s32 %r2, %r2, 1;\n  "
+    found = races(kernel(start + body, 1, 128, SHARED))
+    assert len(found) == count
+    assert all(".nc" in fault.message for fault in found)
