@@ -12,7 +12,7 @@ from ptxlint.dynamic.emulator.batch import Batch
 from ptxlint.dynamic.emulator.counters import Counters
 from ptxlint.dynamic.emulator.device import Device, Fault
 from ptxlint.dynamic.emulator.labels.following import Follower, Followers
-from ptxlint.dynamic.emulator.labels.tracker import Labels, Leak
+from ptxlint.dynamic.emulator.labels.padding.tracker import Labels, Leak
 from ptxlint.dynamic.emulator.layout import Layout
 from ptxlint.dynamic.emulator.program import Program
 from ptxlint.dynamic.emulator.record import Record

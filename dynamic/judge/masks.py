@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ptxlint.dataflow.padding import PaddingAnalysis
 from ptxlint.dynamic.emulator.inputs import Inputs
-from ptxlint.dynamic.emulator.labels.tracker import Leak
+from ptxlint.dynamic.emulator.labels.padding.tracker import Leak
 from ptxlint.dynamic.emulator.launched import run_launch
 from ptxlint.dynamic.emulator.run import Emulator, Padding
 from ptxlint.engine.analyse import find_arch

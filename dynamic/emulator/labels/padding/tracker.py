@@ -13,15 +13,6 @@ from ptxlint.dynamic.emulator.batch import Batch, Mask, Step, holds, without
 from ptxlint.dynamic.emulator.effects.memory import spaces
 from ptxlint.dynamic.emulator.formats import Array, Flags
 from ptxlint.dynamic.emulator.labels.bulk import copied, stored
-from ptxlint.dynamic.emulator.labels.computation import Operand as Read
-from ptxlint.dynamic.emulator.labels.computation import (
-    bitwise,
-    narrowed_or_widened,
-    outcome,
-    packed,
-    permuted,
-    united,
-)
 from ptxlint.dynamic.emulator.labels.movement import (
     everywhere,
     moved_registers,
@@ -30,7 +21,16 @@ from ptxlint.dynamic.emulator.labels.movement import (
     swapped,
     zeros,
 )
-from ptxlint.dynamic.emulator.labels.warpgroup import multiplied
+from ptxlint.dynamic.emulator.labels.padding.computation import Operand as Read
+from ptxlint.dynamic.emulator.labels.padding.computation import (
+    bitwise,
+    narrowed_or_widened,
+    outcome,
+    packed,
+    permuted,
+    united,
+)
+from ptxlint.dynamic.emulator.labels.padding.warpgroup import multiplied
 from ptxlint.dynamic.emulator.operands import address, guard, literal, reader
 from ptxlint.dynamic.emulator.semantics import Lanewise, UnsupportedError, lanewise
 from ptxlint.ir.instruction import Instr
