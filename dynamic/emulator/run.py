@@ -19,7 +19,7 @@ from ptxlint.dynamic.emulator.record import Record
 from ptxlint.dynamic.emulator.sanitizer.choice import MEMORY, Sanitize
 from ptxlint.dynamic.emulator.sanitizer.shadow import Shadow
 from ptxlint.dynamic.emulator.sanitizer.watching import watch
-from ptxlint.dynamic.emulator.schedule import Schedule, ranks
+from ptxlint.dynamic.emulator.schedule import Schedule, polling, ranks
 from ptxlint.dynamic.emulator.standstill import stands_still
 from ptxlint.dynamic.emulator.translate import translate
 from ptxlint.ir.function import Function
@@ -136,6 +136,7 @@ class Emulator:
         started, is_interrupted, is_still = 0, False, False
         waiting: list[Schedule] = []
         order: list[int] | None = None
+        polls: list[bool] = []
         try:
             with np.errstate(all="ignore"):
                 for start in range(0, len(ctas), at_once):
@@ -148,19 +149,21 @@ class Emulator:
                     if followers:
                         batch.labels = Followers(batch, followers)
                     if order is None:
-                        order = ranks(batch)
-                    waiting.append(Schedule(batch, order))
+                        order, polls = ranks(batch), polling(batch)
+                    waiting.append(Schedule(batch, order, polls))
                     started += len(batch.ctas)
                     waiting = [s for s in waiting if not s.run(min(_SLICE, most_turns))]
-                turns = search_at = _SLICE
+                turns, search_at = max((s.turns for s in waiting), default=0), _SLICE
+                rounds, search_round = 0, 2
                 while waiting and turns < most_turns:
-                    if turns >= search_at:
+                    rounds = rounds + 1 if all(s.is_polling for s in waiting) else 0
+                    if turns >= search_at or rounds >= search_round:
                         waiting, is_still = stands_still(waiting, arena)
                         if is_still:
                             break
-                        search_at = 4 * turns
+                        search_at, search_round = 4 * max(turns, search_at), 4 * search_round
                     waiting = [s for s in waiting if not s.run(_SLICE)]
-                    turns += _SLICE
+                    turns = max((s.turns for s in waiting), default=turns)
         except KeyboardInterrupt:
             if not keeps_interrupted:
                 raise

@@ -9,33 +9,50 @@ from ptxlint.dynamic.emulator.batch import Batch
 from ptxlint.dynamic.emulator.effects.barriers import recount
 from ptxlint.dynamic.emulator.holding import tire
 from ptxlint.dynamic.emulator.meeting import release
+from ptxlint.ir.instruction import Instr
 
 _LOOKS: Final = 8
 """So often lanes look in vain for what they wait for, with nobody else left, before they are given
 up: programs may do something else meanwhile."""
 _PATIENCE: Final = 64
 """So often lanes may go back while others wait, before these get a turn."""
+_POLLS: Final = 256
+"""So often a batch may look for what others do in memory, before another batch gets a turn."""
 
 
 class Schedule:
-    """The turns of one batch. `places` ranks the segments of the program."""
+    """The turns of one batch. `places` ranks the segments of the program, `polls` says which of
+    them look for what other lanes do in memory (`polling`)."""
 
-    def __init__(self, batch: Batch, places: list[int]) -> None:
+    def __init__(self, batch: Batch, places: list[int], polls: list[bool]) -> None:
         self._batch = batch
         self._places = places
+        self._polls = polls
+        self.turns = 0
+        """How many were taken."""
+        self.is_polling = False
+        """True if the last turns were given up for other batches, whose lanes may be waited for."""
         self._last: dict[int, int] = {}
         self._turn = 0
         self._returns = 0
         self._before = -1
 
     def run(self, turns: int) -> bool:
-        """Go on for so many turns; True once all lanes have left."""
+        """Go on for so many turns, or until it is others that are waited for; True once all lanes
+        have left."""
         batch, segments, fronts = self._batch, self._batch.program.segments, self._batch.fronts
         counters, labels = batch.device.counters, batch.labels
+        left, self.is_polling = _POLLS, False
         for _ in range(turns):
             if not fronts and not self._wake():
                 return True
             place = self._next()
+            self.turns += 1
+            if self._polls[place]:
+                left -= 1
+                if not left:
+                    self.is_polling = True
+                    return False
             mask = fronts.pop(place)
             segment = segments[place]
             if counters is not None:
@@ -88,7 +105,10 @@ class Schedule:
         self._turn += 1
         chosen: int = min(fronts, key=self._places.__getitem__)
         rank = self._places[chosen]
-        if rank <= self._before:
+        if self._polls[chosen]:
+            # Who looks for what others do lets them do it first.
+            chosen = min(fronts, key=lambda place: self._last.get(place, -1))
+        elif rank <= self._before:
             self._returns += 1
         self._before = rank
         if self._returns > _PATIENCE:
@@ -168,4 +188,18 @@ def ranks(batch: Batch) -> list[int]:
     return out
 
 
-__all__ = ["Schedule", "ranks"]
+def polling(batch: Batch) -> list[bool]:
+    """By segment, whether it looks for what other lanes do in memory: it has an access that others
+    can rely on, a lock's or a flag's, or sleeps."""
+    return [any(map(_polls, segment.instrs)) for segment in batch.program.segments]
+
+
+def _polls(instr: Instr) -> bool:
+    if instr.opcode == "ld":
+        return any(map(instr.shape.has, ("volatile", "acquire", "relaxed")))
+    if instr.opcode == "atom":
+        return instr.shape.has("cas") or instr.shape.has("exch")
+    return instr.opcode == "nanosleep"
+
+
+__all__ = ["Schedule", "polling", "ranks"]

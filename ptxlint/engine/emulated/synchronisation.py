@@ -155,9 +155,10 @@ HANG: Final = EmulatedRule(
     "EMU909",
     "emulated-hang",
     "The kernel does not come to an end.",
-    "A loop whose condition never changes, or a wait for a flag that nobody sets. After "
-    "`--most-turns` turns of a group of programs it is given up, the exit status is 2, and what "
-    "was written until then is kept. If the kernel only runs long, raise that number.",
+    "A loop whose condition never changes, or a wait for a flag that nobody sets. It is given up "
+    "once all is as it was before, else after `--most-turns` turns of a group of programs. The "
+    "exit status is 2, and what was written until then is kept. If the kernel only runs long, "
+    "raise that number.",
     "Look at what the loop waits for: who sets it, and whether that program can run at the same "
     "time.",
     "sync",
