@@ -185,6 +185,7 @@ HARMLESS = {
     "two words apart": "mov.b64 {%r10, %r11}, %rd3;" + SIGNED,
     "a loaded word, shortened": "cvt.u32.u64 %r10, %rd2;" + SIGNED,
     "an address beyond the signed numbers": "neg.s64 %rd10, %rd3;" + WIDE,
+    "a wide product and a literal": "mad.wide.u32 %rd10, %r3, 4, -4294967296;" + WIDE,
     "64 bits that fit": "sub.s64 %rd7, %rd2, 1; add.s64 %rd10, %rd7, %rd2;" + WIDE,
     "a shared address and a negative step": (
         "mad.lo.s32 %r10, %r0, 4, %r1; add.s32 %r10, %r10, %r4;"

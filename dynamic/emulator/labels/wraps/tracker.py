@@ -73,7 +73,9 @@ class Wraps:
             yield
             self._drop(frame, instr, inner)
             return
-        operands = [self._number(frame, instr, o) for o in instr.operands[1:]]
+        operands = [
+            self._number(frame, instr, o, at) for at, o in enumerate(instr.operands[1:])
+        ]
         met = _Met(frame, instr, step, mask, inner, operands)
         yield
         if not holds(inner):
@@ -105,15 +107,16 @@ class Wraps:
             return True
         return all(kind in _INTEGERS for kind in shape.types)
 
-    def _number(self, frame: Frame, instr: Instr, operand: Operand) -> Number:
-        """An operand as bits of its register, or of a literal."""
+    def _number(self, frame: Frame, instr: Instr, operand: Operand, at: int) -> Number:
+        """The operand behind `at` others as bits of its register, or of a literal."""
         if isinstance(operand, Register):
             return Number(self._word(frame, operand), self._of.get(frame.number(operand)))
         if isinstance(operand, Vector):
             return Number(np.zeros((1, 1), dtype=np.uint64), None)
         width = max((bits(k) for k in instr.shape.types if k != "pred"), default=32)
         try:
-            kind = f"b{32 if instr.shape.has('wide') else width}"
+            # What is added to a wide product is as wide as that.
+            kind = f"b{32 * (1 + at // 2) if instr.shape.has('wide') else width}"
             word = reader(frame, instr, operand, kind)(self._batch)
         except UnsupportedError:
             return Number(np.zeros((1, 1), dtype=RAW[width]), None)
