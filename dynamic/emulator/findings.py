@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
 
 from ptxlint.diagnostics import Finding, Related
 from ptxlint.dynamic.emulator.device import Fault
@@ -13,6 +14,9 @@ from ptxlint.engine.under_launch import launch_to_dict
 from ptxlint.ir.function import Function
 from ptxlint.ir.module import Module
 from ptxlint.launch.binding import Bound
+
+if TYPE_CHECKING:
+    from ptxlint.dynamic.emulator.made_up import Decider
 
 KINDS: Final[dict[str, EmulatedRule]] = {
     "outside": memory.OUTSIDE,
@@ -48,28 +52,34 @@ def findings(
     bound: Bound | None,
     places: Places,
     numbers: Fingerprints,
+    made_up: Callable[[Fault], list[Decider]] = lambda fault: [],
 ) -> list[Finding]:
     """One finding for all faults of a kind at a line of the source, with a CTA and thread that did
-    it as its witness: the first in the order of CTAs."""
+    it as its witness: the first in the order of CTAs.
+
+    `made_up` are the tensors with contents that nobody gave which may decide on a fault: it says
+    so, and confidence is low.
+    """
     launch = None if bound is None else launch_to_dict(bound)
     out = []
     for fault in _by_line(faults, places):
         kind = KINDS[fault.kind]
         ctaid, tid = (", ".join(map(str, part)) for part in (fault.ctaid, fault.tid))
         more = f" ({fault.lanes:,} times)" if fault.lanes > 1 else ""
+        deciders = made_up(fault)
         message = f"program ({ctaid}), thread ({tid}) {fault.message}{more}"
         out.append(
             Finding(
                 kind.id,
                 kind.name,
                 kind.severity,
-                kind.confidence,
+                "low" if deciders else kind.confidence,
                 kind.family,
                 message,
                 kernel.name,
                 module.arch,
                 places.of(fault.instr),
-                related=_related(fault, places),
+                related=(*_related(fault, places), *(_doubt(one, places) for one in deciders)),
                 help=kind.fix,
                 witness={
                     "ctaid": list(fault.ctaid),
@@ -88,6 +98,14 @@ def _related(fault: Fault, places: Places) -> tuple[Related, ...]:
         return ()
     what = _ORIGINS.get(fault.kind, "it comes from here")
     return (Related(what, places.of(fault.origin)),)
+
+
+def _doubt(decider: Decider, places: Places) -> Related:
+    return Related(
+        f"what is read here may decide: `{decider.name}` holds made-up contents ({decider.how}); "
+        "give them with --inputs",
+        places.of(decider.load),
+    )
 
 
 def _by_line(faults: list[Fault], places: Places) -> list[Fault]:

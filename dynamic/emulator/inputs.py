@@ -34,6 +34,9 @@ class Inputs(Protocol):
     def contents(self, name: str, tensor: Tensor, size: int) -> Array | None:
         """The bytes of the storage behind an argument, `size` of them; None for blank memory."""
 
+    def made_up(self, name: str, tensor: Tensor) -> str:
+        """What a tensor holds that nobody told, in words; empty if somebody did."""
+
 
 class Laid:
     """Contents of tensors, not of storages: each is laid over what its storage holds otherwise."""
@@ -119,6 +122,21 @@ class RandomInputs:
         out[: len(flat)] = flat
         return out
 
+    def made_up(self, name: str, tensor: Tensor) -> str:
+        """What is drawn, or that it is zeros."""
+        if _is_told(tensor):
+            return ""
+        width, kind = DTYPE_BYTES[tensor.dtype], tensor.dtype
+        is_whole = kind == "bool" or "int" in kind
+        if is_whole and tensor.values is not None and kind != "bool":
+            return "random between {:,} and {:,}".format(*tensor.values)
+        return "zeros" if is_whole and width > 1 else "random"
+
+
+def _is_told(tensor: Tensor) -> bool:
+    """True if the launch says what a tensor holds."""
+    return bool(tensor.fresh) or tensor.contents is not None
+
 
 def _drawn(generator: np.random.Generator, tensor: Tensor, count: int) -> Array:
     kind = tensor.dtype
@@ -158,6 +176,10 @@ class ZeroInputs:
             return None
         told = _told(tensor, size)
         return np.zeros(size, dtype=np.uint8) if told is None else told
+
+    def made_up(self, name: str, tensor: Tensor) -> str:
+        """Zeros, where the launch tells nothing."""
+        return "" if _is_told(tensor) else "zeros"
 
 
 class GivenInputs(Laid):
@@ -210,6 +232,10 @@ class GivenInputs(Laid):
         """Where a tensor's contents come from, in words."""
         return "given" if name in self._arrays else _otherwise(tensor)
 
+    def made_up(self, name: str, tensor: Tensor) -> str:
+        """What lies beside the arrays."""
+        return "" if name in self._arrays else self._others.made_up(name, tensor)
+
 
 class RecordedInputs(Laid):
     """What tensors held when the launch was captured, and something else where that is not
@@ -250,6 +276,12 @@ class RecordedInputs(Laid):
             reason = f" ({found.reason})" if found is not None and found.reason else ""
             return f"{_otherwise(tensor)}{reason}"
         return "recorded" if found.known else "recorded, not as a GPU would hold it"
+
+    def made_up(self, name: str, tensor: Tensor) -> str:
+        """What lies beside the recordings, and what was recorded where no kernel had run."""
+        if not is_recorded(tensor):
+            return self._others.made_up(name, tensor)
+        return "" if tensor.recorded and tensor.recorded.known else self.origin(name, tensor)
 
 
 def is_recorded(tensor: Tensor) -> bool:

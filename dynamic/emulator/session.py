@@ -27,6 +27,7 @@ from ptxlint.dynamic.emulator.loading import (
     refusal,
     translated,
 )
+from ptxlint.dynamic.emulator.made_up import MadeUp
 from ptxlint.dynamic.emulator.run import MOST_TURNS, Emulator
 from ptxlint.dynamic.emulator.sanitizer.choice import MEMORY, Sanitize
 from ptxlint.dynamic.emulator.semantics import UnsupportedError
@@ -287,8 +288,9 @@ class _Session:
             return
         self.is_interrupted = ran.outcome.is_interrupted
         self.findings += findings(
-            ran.outcome.faults, module, function, bound, places, self._numbers
-        )
+            ran.outcome.faults, module, function, bound, places, self._numbers,
+            MadeUp(module, function, bound, how.inputs).behind,
+        )  # fmt: skip
         self.runs.append(
             Emulation(
                 function.name,

@@ -73,9 +73,7 @@ class Wraps:
             yield
             self._drop(frame, instr, inner)
             return
-        operands = [
-            self._number(frame, instr, o, at) for at, o in enumerate(instr.operands[1:])
-        ]
+        operands = [self._number(frame, instr, o, at) for at, o in enumerate(instr.operands[1:])]
         met = _Met(frame, instr, step, mask, inner, operands)
         yield
         if not holds(inner):
