@@ -391,7 +391,7 @@ DEFECTS: Final = (
     Defect("freed tensor", "memcheck",
            "The memory was given back before the launch.",
            kernel("  ld.global.b32 %r3, [%rd10]; //~ EMU916 thread 0\n"
-                  "  st.global.b32 [%rd11], %r3; //~ EMU912 thread 0", "pp"),
+                  "  st.global.b32 [%rd11], %r3;", "pp"),
            Launch((Tensor(numbered(64)), blank(64))),
            wrong_launch=Launch((Tensor(numbered(64), "freed"), blank(64)))),
     Defect("input that is written to", "memcheck",

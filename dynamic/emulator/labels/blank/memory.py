@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxlint.dynamic.emulator.access import Addresses, Lanes, gather
-from ptxlint.dynamic.emulator.arena import ORIGIN, OUTSIDE, WRITTEN
+from ptxlint.dynamic.emulator.arena import BLANK, ORIGIN, WRITTEN
 from ptxlint.dynamic.emulator.batch import Batch
 from ptxlint.dynamic.emulator.effects.memory import spaces
 from ptxlint.dynamic.emulator.formats import Flags
@@ -60,7 +60,8 @@ class MemoryLabels:
                 continue
             if found == "global":
                 state = gather(self._batch.device.arena.state, place, size).view(np.uint8)
-                row = np.where((state & WRITTEN == 0) & (state != OUTSIDE), 255, 0)
+                # What is outside or was freed is told as that, and reads as zeros.
+                row = np.where(state & (BLANK | WRITTEN) == BLANK, 255, 0)
                 row = row.astype(np.uint8).reshape(-1, size)
                 never = bool(row.any())
             else:
