@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from ptxlint.diagnostics import Finding, Related
@@ -10,6 +10,7 @@ from ptxlint.dynamic.emulator.device import Fault
 from ptxlint.engine.emulated import EmulatedRule, arrivals, memory, synchronisation, values
 from ptxlint.engine.fingerprint import Fingerprints
 from ptxlint.engine.places import Places
+from ptxlint.engine.suppression import Suppressions
 from ptxlint.engine.under_launch import launch_to_dict
 from ptxlint.ir.function import Function
 from ptxlint.ir.module import Module
@@ -52,18 +53,23 @@ def findings(
     bound: Bound | None,
     places: Places,
     numbers: Fingerprints,
+    comments: Suppressions,
     made_up: Callable[[Fault], list[Decider]] = lambda fault: [],
-) -> list[Finding]:
+) -> tuple[list[Finding], int]:
     """One finding for all faults of a kind at a line of the source, with a CTA and thread that did
-    it as its witness: the first in the order of CTAs.
+    it as its witness: the first in the order of CTAs. And how many others `comments` hold back.
 
     `made_up` are the tensors with contents that nobody gave which may decide on a fault: it says
     so, and confidence is low.
     """
     launch = None if bound is None else launch_to_dict(bound)
-    out = []
-    for fault in _by_line(faults, places):
+    out, held = [], 0
+    for is_held, fault in _by_line(faults, places, comments):
         kind = KINDS[fault.kind]
+        number = numbers.next(kind.id, kernel.name, fault.instr.shape.mnemonic)
+        if is_held:
+            held += 1
+            continue
         ctaid, tid = (", ".join(map(str, part)) for part in (fault.ctaid, fault.tid))
         more = f" ({fault.lanes:,} times)" if fault.lanes > 1 else ""
         deciders = made_up(fault)
@@ -86,11 +92,11 @@ def findings(
                     "tid": list(fault.tid),
                     "values": fault.values,
                 },
-                fingerprint=numbers.next(kind.id, kernel.name, fault.instr.shape.mnemonic),
+                fingerprint=number,
                 launch=launch,
             )
         )
-    return out
+    return out, held
 
 
 def _related(fault: Fault, places: Places) -> tuple[Related, ...]:
@@ -108,19 +114,25 @@ def _doubt(decider: Decider, places: Places) -> Related:
     )
 
 
-def _by_line(faults: list[Fault], places: Places) -> list[Fault]:
-    """The faults, those of one kind at one line of the source as one."""
-    groups: dict[object, Fault] = {}
+def _by_line(
+    faults: list[Fault], places: Places, comments: Suppressions
+) -> Iterator[tuple[bool, Fault]]:
+    """The faults, those of one kind at one line of the source as one, and whether a comment holds
+    them back: it may stand at one instruction of the line alone."""
+    groups: dict[tuple[bool, object], Fault] = {}
     for fault in faults:
-        source = places.of(fault.instr).source
-        key = fault.kind, fault.instr if source is None else (source.path, source.line)
+        place = places.of(fault.instr)
+        source = place.source
+        is_held = comments.hold_back(KINDS[fault.kind].id, place)
+        line = fault.instr if source is None else (source.path, source.line)
+        key = is_held, (fault.kind, line)
         old = groups.get(key)
         if old is None:
             groups[key] = fault
         else:
             first = min(old, fault, key=lambda f: (f.ctaid[::-1], f.tid[::-1]))
             groups[key] = first._replace(lanes=old.lanes + fault.lanes)
-    return list(groups.values())
+    return ((is_held, fault) for (is_held, _), fault in groups.items())
 
 
 __all__ = ["KINDS", "findings"]

@@ -33,7 +33,9 @@ from ptxlint.dynamic.emulator.semantics import UnsupportedError
 from ptxlint.engine.fingerprint import Fingerprints
 from ptxlint.engine.places import Places
 from ptxlint.engine.python_source import PythonSources
+from ptxlint.engine.registry import default_registry
 from ptxlint.engine.source_words import KernelWords, PythonReader
+from ptxlint.engine.suppression import PythonSuppressions, bearing_on
 from ptxlint.facts import KernelMetadata
 from ptxlint.frontends.discovery import Input, InputFault, read
 from ptxlint.ir.function import Function
@@ -74,6 +76,8 @@ class Result(NamedTuple):
     sampled: int
     """CTAs of the grid if only some of them were run, else 0."""
     seconds: float
+    suppressed: int = 0
+    """Findings that comments in the source held back."""
 
 
 class _Kernel(NamedTuple):
@@ -165,16 +169,20 @@ def emulate(
     }
     if in_place:
         arrays.write_back(ran.storages)
-    faults = ran.outcome.faults
+    comments = bearing_on(what.module, PythonSuppressions(sources, default_registry))
+    found, held = findings(
+        ran.outcome.faults, what.module, what.function, bound, places, Fingerprints(), comments
+    )
     return Result(
         outputs,
-        tuple(findings(faults, what.module, what.function, bound, places, Fingerprints())),
+        tuple(found),
         () if counters is None else tuple(lines(counters, places)),
         ran.outcome.is_complete,
         what.function.name,
         ran.outcome.ctas,
         ran.sampled,
         time.perf_counter() - start,
+        held,
     )
 
 

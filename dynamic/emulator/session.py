@@ -34,9 +34,11 @@ from ptxlint.dynamic.emulator.semantics import UnsupportedError
 from ptxlint.engine.fingerprint import Fingerprints
 from ptxlint.engine.places import Places
 from ptxlint.engine.python_source import PythonSources
+from ptxlint.engine.registry import default_registry
 from ptxlint.engine.report import Report, Summary, count_severities
 from ptxlint.engine.result import summarise
 from ptxlint.engine.source_words import KernelWords, PythonReader
+from ptxlint.engine.suppression import PythonSuppressions, Suppressions, bearing_on
 from ptxlint.facts import KernelMetadata
 from ptxlint.frontends.discovery import Input, InputFault, discover, read
 from ptxlint.ir.function import Function
@@ -126,6 +128,7 @@ def emulate(
         len(session.kernels),
         *count_severities(session.findings),
         time.perf_counter() - start,
+        suppressed=session.suppressed,
         launches=len(session.runs),
         launched=len({(run.path, run.kernel) for run in session.runs}),
         left_out=len(session.left_out),
@@ -141,12 +144,14 @@ class _Session:
         self._how = how
         self._sources = PythonSources(("",))
         self._reader = PythonReader(self._sources)
+        self._python = PythonSuppressions(self._sources, default_registry)
         self._numbers = Fingerprints()
         self._names: dict[str, None] = {}
         """Kernels that were met."""
         self._functions: set[str] = set()
         self.files = 0
         self.findings: list[Finding] = []
+        self.suppressed = 0
         self.kernels: list[Any] = []
         self.runs: list[Emulation] = []
         self.left_out: list[str] = []
@@ -213,6 +218,7 @@ class _Session:
             return
         self.files += 1
         places = Places(module, self._sources)
+        comments = bearing_on(module, self._python)
         metadata = item.metadata or metadata_beside(item.path)
         for function in wanted:
             line = module.source.position(function.offset).line
@@ -229,7 +235,7 @@ class _Session:
             for launch in chosen:
                 if self._how.progress is not None:
                     self._how.progress(f"{function.name} {launch.place}")
-                self._run(module, emulator, launch, metadata, places)
+                self._run(module, emulator, launch, metadata, places, comments)
                 if self.is_interrupted:
                     return
 
@@ -263,6 +269,7 @@ class _Session:
         launch: Launch,
         metadata: KernelMetadata | None,
         places: Places,
+        comments: Suppressions,
     ) -> None:
         function, how = emulator.kernel, self._how
         names = KernelWords(module, function, self._reader).parameters(function)
@@ -287,10 +294,12 @@ class _Session:
             self.left_out.append(refusal(error, places))
             return
         self.is_interrupted = ran.outcome.is_interrupted
-        self.findings += findings(
-            ran.outcome.faults, module, function, bound, places, self._numbers,
+        found, held = findings(
+            ran.outcome.faults, module, function, bound, places, self._numbers, comments,
             MadeUp(module, function, bound, how.inputs).behind,
         )  # fmt: skip
+        self.findings += found
+        self.suppressed += held
         self.runs.append(
             Emulation(
                 function.name,

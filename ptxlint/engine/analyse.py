@@ -23,7 +23,7 @@ from ptxlint.engine.suppression import (
     PythonSuppressions,
     Suppression,
     Suppressions,
-    ptx_suppressions,
+    bearing_on,
 )
 from ptxlint.facts import Facts, KernelMetadata
 from ptxlint.frontends.discovery import STDIN, Found, Input, InputFault, read
@@ -67,7 +67,7 @@ class Checker:
             (glob, _ignored(registry, words)) for glob, words in options.per_path_ignores
         ]
         self.reader = PythonReader(self.sources)
-        self.python_suppressions = PythonSuppressions(self.sources, registry)
+        self.python_suppressions = PythonSuppressions(self.sources, lambda: registry)
 
     def check(self, item: Found) -> FileResult:
         """Check one input; never raises for what is in it."""
@@ -183,9 +183,7 @@ class FileCheck:
     def _check_module(self, module: Module) -> None:
         checker = self.checker
         places = Places(module, checker.sources)
-        comments = ptx_suppressions(module.source, checker.registry)
-        comments += checker.python_suppressions.of(module)
-        self.suppressions = Suppressions(comments)
+        self.suppressions = bearing_on(module, checker.python_suppressions)
         known = self._problems(module, places)
         arch = find_arch(module.arch)
         metadata = self._metadata()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ptxlint.engine.pseudo import FAILURES, PSEUDO_RULES
 from ptxlint.engine.registry import Registry
@@ -79,10 +79,13 @@ class _Selector:
         return len(self.prefix) if identifier.startswith(self.prefix) else -1
 
 
-def suggestion(word: str, registry: Registry) -> str:
-    """`; did you mean …?`, or where to look when nothing is close."""
-    names = registry.names()
-    close = closest(word.upper(), known_identifiers(registry)) or closest(word.lower(), names)
+def suggestion(word: str, registry: Registry, more: Mapping[str, str] | None = None) -> str:
+    """`; did you mean …?`, or where to look when nothing is close. `more` has identifiers by name
+    that are no rules of the registry."""
+    more = more or {}
+    names = {**registry.names(), **more}
+    identifiers = [*known_identifiers(registry), *more.values()]
+    close = closest(word.upper(), identifiers) or closest(word.lower(), names)
     if close:
         known = names.get(close)
         return f"; did you mean {close} ({known})?" if known else f"; did you mean {close}?"

@@ -3,11 +3,13 @@
 In Python a comment holds for the whole logical line it ends or stands in, and on a line of its
 own for the next one; a finding is met on its own line and on every line it was inlined through.
 In PTX a `//` comment holds for its line, and on a line of its own for the next statement.
+What `ptxlint emulate` finds is held back by the same comments.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import NamedTuple
 
 from ptxlint.diagnostics import Place
@@ -19,6 +21,8 @@ from ptxlint.ir.module import Module
 from ptxlint.source import SourceText
 
 MARK = "ptxlint:"
+Rules = Callable[[], Registry]
+"""The rules that comments may name; called once there is a comment."""
 _COMMENT = re.compile(r"\s*ptxlint:\s*(?P<rest>.*)", re.DOTALL)
 _IGNORE = re.compile(r"ignore\s*\[(?P<rules>[^\]]*)\]\s*(?:[:,;–—-]+\s*)?(?P<reason>.*)", re.DOTALL)
 _PTX_COMMENT = re.compile(r"//(?P<text>.*)")
@@ -73,7 +77,7 @@ class Suppressions:
         return held
 
 
-def ptx_suppressions(source: SourceText, registry: Registry) -> list[Suppression]:
+def ptx_suppressions(source: SourceText, rules: Rules) -> list[Suppression]:
     """The suppression comments of a PTX text."""
     out: list[Suppression] = []
     target, ended = 0, False
@@ -91,7 +95,7 @@ def ptx_suppressions(source: SourceText, registry: Registry) -> list[Suppression
             own = target if alone and target > line else line
             lines = range(own, own + 1)
             column = match.start() + 1
-            out.append(_read(match["text"], source.path, line, column, lines, False, registry))
+            out.append(_read(match["text"], source.path, line, column, lines, False, rules()))
         end = source.text.find("\n", at)
         at = source.text.find(MARK, end) if end >= 0 else -1
     return out
@@ -110,11 +114,11 @@ def _next_statement(source: SourceText, line: int) -> int:
 class PythonSuppressions:
     """The suppression comments of the Python files of one run, each file read once."""
 
-    __slots__ = ("_by_path", "_registry", "_sources")
+    __slots__ = ("_by_path", "_sources", "rules")
 
-    def __init__(self, sources: PythonSources, registry: Registry) -> None:
+    def __init__(self, sources: PythonSources, rules: Rules) -> None:
         self._sources = sources
-        self._registry = registry
+        self.rules = rules
         self._by_path: dict[str, list[Suppression]] = {}
 
     def of(self, module: Module) -> list[Suppression]:
@@ -131,16 +135,21 @@ class PythonSuppressions:
         if path not in self._by_path:
             text = self._sources.text(path)
             found = text is not None and MARK in text.text
-            self._by_path[path] = _of_python(text, self._registry) if text and found else []
+            self._by_path[path] = _of_python(text, self.rules) if text and found else []
         return self._by_path[path]
 
 
-def _of_python(source: SourceText, registry: Registry) -> list[Suppression]:
+def bearing_on(module: Module, python: PythonSuppressions) -> Suppressions:
+    """The comments in a module's PTX and in the Python files that it names."""
+    return Suppressions([*ptx_suppressions(module.source, python.rules), *python.of(module)])
+
+
+def _of_python(source: SourceText, rules: Rules) -> list[Suppression]:
     comments = _comments_by_token(source)
     if comments is None:
         comments = _comments_by_line(source)
     return [
-        _read(text, source.path, line, column, lines, True, registry)
+        _read(text, source.path, line, column, lines, True, rules())
         for text, line, column, lines in comments
         if _COMMENT.match(text)
     ]
@@ -210,9 +219,19 @@ def _read(
         return Suppression(path, line, column, (), "", lines, python, fault)
     words = [word.strip() for word in match["rules"].split(",") if word.strip()]
     reason = match["reason"].strip()
-    rules = tuple(registry.identifier(word) or "" for word in words)
+    rules = tuple(_identifier(word, registry) for word in words)
     fault = _fault(words, rules, reason, registry)
     return Suppression(path, line, column, rules, reason, lines, python, fault)
+
+
+def _identifier(word: str, registry: Registry) -> str:
+    """That of a rule, or of what `ptxlint emulate` finds; "" if it is none."""
+    known = registry.identifier(word)
+    if known is not None:
+        return known
+    from ptxlint.engine.emulated import identifier
+
+    return identifier(word)
 
 
 def _fault(words: list[str], rules: tuple[str, ...], reason: str, registry: Registry) -> str:
@@ -220,7 +239,9 @@ def _fault(words: list[str], rules: tuple[str, ...], reason: str, registry: Regi
         return "this suppression names no rule, so it does not hold"
     for word, rule in zip(words, rules, strict=True):
         if not rule:
-            return f"no rule is called {word!r}{suggestion(word, registry)}"
+            from ptxlint.engine.emulated import NAMES
+
+            return f"no rule is called {word!r}{suggestion(word, registry, NAMES)}"
         if rule in FAILURES:
             return f"{rule} cannot be suppressed: something was not analysed"
     if not reason:

@@ -17,5 +17,13 @@ EMULATED: Final[tuple[EmulatedRule, ...]] = tuple(
     sorted((*MEMORY, *SYNCHRONISATION, *VALUES, *ARRIVALS), key=lambda rule: rule.id)
 )
 """By identifier."""
+NAMES: Final = {rule.name: rule.id for rule in EMULATED}
+"""Identifier by name."""
 
-__all__ = ["EMULATED", "EmulatedRule"]
+
+def identifier(word: str) -> str:
+    """The identifier behind an identifier or a name, in any case; "" if there is none."""
+    return word.upper() if word.upper() in NAMES.values() else NAMES.get(word.lower(), "")
+
+
+__all__ = ["EMULATED", "NAMES", "EmulatedRule", "identifier"]
