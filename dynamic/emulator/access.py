@@ -23,6 +23,8 @@ Addresses = NDArray[np.int64]
 _DENSE: Final = 64
 """Accesses are dense if they span less than so many bytes a lane."""
 _SHIFTS: Final = {1: 0, 2: 1, 4: 2, 8: 3, 16: 4}
+_WIDEST: Final = 16
+"""Bytes that numpy moves as one number."""
 
 
 class Lanes:
@@ -258,8 +260,8 @@ def _watch(
                 lanes.flagged(blank), address=int(place[blank][0]) + ORIGIN, size=size,
             )  # fmt: skip
     if writes:
-        kind = np.dtype(np.complex128) if size == 16 else RAW[8 * size]
-        scatter(arena.state, place[good], np.full(size, WRITTEN, dtype=np.uint8).view(kind), size)
+        marks = np.full((1, size), WRITTEN, dtype=np.uint8)
+        scatter(arena.state, place[good], joined(marks, size), size)
     return refused
 
 
@@ -288,22 +290,41 @@ def _span(place: Addresses, size: int) -> tuple[int, int]:
     return int(np.minimum.reduce(place)), int(np.maximum.reduce(place)) + size
 
 
+def joined(pieces: Array, size: int) -> Array:
+    """Rows of `size` bytes, whatever their pieces, as one number each: unsigned, of 16 bytes
+    complex, as a container, of 32 bytes two of these."""
+    words = pieces.view(_container(size))
+    return words if size > _WIDEST else words[:, 0]
+
+
+def blank(count: int, size: int) -> Array:
+    """So many numbers as of `joined`, all 0."""
+    return joined(np.zeros((count, size), dtype=np.uint8), size)
+
+
 def gather(memory: NDArray[np.uint8], place: Addresses, size: int) -> Array:
-    """So many bytes at each place, as one unsigned number (16 bytes: complex, as a container)."""
-    if size == 32:
-        halves = [gather(memory, place + 16 * at, 16) for at in range(2)]
+    """So many bytes at each place, as numbers of `joined`."""
+    if size > _WIDEST:
+        halves = [gather(memory, place + at, _WIDEST) for at in range(0, size, _WIDEST)]
         return np.stack(halves, axis=-1)
-    kind: np.dtype[Any] = np.dtype(np.complex128) if size == 16 else RAW[8 * size]
     shift = _SHIFTS[size]
-    out: Array = memory[: len(memory) >> shift << shift].view(kind)[place >> shift]
+    out: Array = memory[: len(memory) >> shift << shift].view(_container(size))[place >> shift]
     return out
 
 
 def scatter(memory: NDArray[np.uint8], place: Addresses, values: Array, size: int) -> None:
-    """Put numbers of `size` bytes where they belong; of several at one place the last one stays."""
-    kind: np.dtype[Any] = np.dtype(np.complex128) if size == 16 else RAW[8 * size]
-    shift = _SHIFTS[size]
+    """Put numbers of `joined` where they belong; of several at one place the last one stays."""
+    if size > _WIDEST:
+        for at in range(size // _WIDEST):
+            half = np.ascontiguousarray(values[:, at])
+            scatter(memory, place + _WIDEST * at, half, _WIDEST)
+        return
+    kind, shift = _container(size), _SHIFTS[size]
     memory[: len(memory) >> shift << shift].view(kind)[place >> shift] = values.view(kind)
+
+
+def _container(size: int) -> np.dtype[Any]:
+    return RAW[8 * size] if size < _WIDEST else np.dtype(np.complex128)
 
 
 def generic(address: Addresses) -> list[tuple[str, Flags]]:
@@ -323,4 +344,4 @@ def generic(address: Addresses) -> list[tuple[str, Flags]]:
     return found
 
 
-__all__ = ["Addresses", "Lanes", "Memory", "gather", "generic", "scatter"]
+__all__ = ["Addresses", "Lanes", "Memory", "blank", "gather", "generic", "joined", "scatter"]

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from ptxlint.dynamic.emulator.access import Lanes, gather, scatter
-from ptxlint.dynamic.emulator.batch import Batch, Mask, Step
+from ptxlint.dynamic.emulator.batch import Batch, Mask, Reader, Step
 from ptxlint.dynamic.emulator.effects.bulk import bulk
 from ptxlint.dynamic.emulator.effects.mbarriers import arrive_of_copies
 from ptxlint.dynamic.emulator.effects.memory import MEMORIES
@@ -19,8 +19,8 @@ from ptxlint.dynamic.emulator.formats import Array
 from ptxlint.dynamic.emulator.frame import Frame
 from ptxlint.dynamic.emulator.operands import address, literal, number_of, reader
 from ptxlint.dynamic.emulator.sanitizer.arrivals import by_copies
-from ptxlint.dynamic.emulator.semantics import UnsupportedError
 from ptxlint.ir.instruction import Instr
+from ptxlint.ir.operand import Negated, Register
 
 
 def _cp(frame: Frame, instr: Instr) -> Step | None:
@@ -31,25 +31,19 @@ def _cp(frame: Frame, instr: Instr) -> Step | None:
         return _grouping(instr)
     if shape.has("mbarrier"):
         return arrive_of_copies(frame, instr)
-    target, source, size, *rest = instr.operands
+    target, source, size, *_ = instr.operands
     to, from_ = address(frame, instr, target), address(frame, instr, source)
     width = literal(size, "u32")
     assert width is not None
     count = int(width.item())
-    if (rest and not shape.has("L2::cache_hint")) or len(rest) == 2:
-        given = reader(frame, instr, rest[0], "u32")
-    else:
-        given = None
-    ignores = shape.has("ignore-src")
-    if ignores:
-        raise UnsupportedError(instr, "cp.async with ignore-src")
+    given = amount_read(frame, instr, count)
 
     def step(batch: Batch, mask: Mask) -> None:
         lanes = batch.taking_part(mask)
         place = lanes.pick(from_(batch))
         amount = None
         if given is not None:
-            amount = np.minimum(lanes.pick(given(batch)), np.uint32(count))
+            amount = lanes.pick(given(batch))
         words = _fetch(batch, instr, lanes, place, count, amount)
         with by_copies(batch, lanes):
             memory, start, allowed = MEMORIES["shared"].resolve(
@@ -60,6 +54,20 @@ def _cp(frame: Frame, instr: Instr) -> Step | None:
         scatter(memory, start, words, count)
 
     return step
+
+
+def amount_read(frame: Frame, instr: Instr, count: int) -> Reader | None:
+    """How many of the `count` bytes of a `cp.async` a lane reads; None if all are. The operand is a
+    number of bytes, or a predicate that holds where none are read."""
+    rest = instr.operands[3:]
+    if len(rest) == instr.shape.has("L2::cache_hint"):
+        return None
+    first = rest[0].operand if isinstance(rest[0], Negated) else rest[0]
+    if isinstance(first, Register) and first.type == "pred":
+        ignored = reader(frame, instr, rest[0], "pred")
+        return lambda batch: np.where(ignored(batch), np.uint32(0), np.uint32(count))
+    size = reader(frame, instr, rest[0], "u32")
+    return lambda batch: np.minimum(size(batch), np.uint32(count))
 
 
 def _grouping(instr: Instr) -> Step:
@@ -117,4 +125,4 @@ ROWS: Final[dict[str, Callable[[Frame, Instr], Step | None]]] = {"cp": _cp}
 """By opcode."""
 
 
-__all__ = ["ROWS"]
+__all__ = ["ROWS", "amount_read"]

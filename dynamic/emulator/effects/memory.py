@@ -7,7 +7,16 @@ from typing import Final
 
 import numpy as np
 
-from ptxlint.dynamic.emulator.access import Addresses, Lanes, Memory, gather, generic, scatter
+from ptxlint.dynamic.emulator.access import (
+    Addresses,
+    Lanes,
+    Memory,
+    blank,
+    gather,
+    generic,
+    joined,
+    scatter,
+)
 from ptxlint.dynamic.emulator.batch import WARP, Batch, Mask, Reader, Step
 from ptxlint.dynamic.emulator.formats import RAW, Array, dtype, fitted, raw
 from ptxlint.dynamic.emulator.frame import Frame
@@ -99,8 +108,7 @@ def read(
         if allowed is not None:
             out[~allowed] = 0
         return out
-    kind = np.dtype(np.complex128) if size == 16 else RAW[8 * size]
-    out = np.zeros(len(where), dtype=kind)
+    out = blank(len(where), size)
     for found, inside, there in spaces("", where):
         part = lanes.only(inside)
         out[inside] = read(batch, instr, part, found, there, size)
@@ -134,7 +142,6 @@ def _store(frame: Frame, instr: Instr) -> Step:
     size = width * len(parts)
     where, space = address(frame, instr, target), space_of(frame, instr, target)
     reads = [_stored(frame, instr, part, kind) for part in parts]
-    container = np.dtype(np.complex128) if size == 16 else RAW[8 * min(size, 16)]
 
     def step(batch: Batch, mask: Mask) -> None:
         lanes = batch.taking_part(mask)
@@ -145,11 +152,9 @@ def _store(frame: Frame, instr: Instr) -> Step:
             columns = np.empty((len(place), len(reads)), RAW[8 * width])
             for at, read in enumerate(reads):
                 columns[:, at] = lanes.pick(raw(read(batch)))
-            words = columns.view(container).reshape(-1)
+            words = joined(columns, size)
         write(batch, instr, lanes, space, place, words, size)
 
-    if size > 16:
-        raise UnsupportedError(instr, "stores of 32 bytes")
     return step
 
 

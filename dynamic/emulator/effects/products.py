@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from ptxlint.dynamic.emulator.effects import Waiting
 
 _SHAPE: Final = re.compile(r"m(\d+)n(\d+)k(\d+)")
+_NARROW: Final = ("b1", "u4", "s4", "e2m1", "e2m3", "e3m2")
+"""Elements of less than a byte, also those that lie in a byte each."""
 Order = NDArray[np.intp]
 """Which of a warp's elements (by lane, then by element of the lane) come one after the other."""
 
@@ -80,10 +82,13 @@ def form(instr: Instr) -> Form:
     shape = instr.shape
     found = next((m for m in map(_SHAPE.fullmatch, shape.modifiers) if m), None)
     types = shape.types
-    if found is None or len(types) != 4 or shape.has("sp") or shape.has("block_scale"):
+    if any(word.partition("::")[0] == "sp" for word in shape.modifiers):
+        raise UnsupportedError(instr, "mma of sparse matrices")
+    if found is None or len(types) != 4 or shape.has("block_scale"):
         raise UnsupportedError(instr, "this form of mma")
-    if "b1" in types or "u4" in types or "s4" in types:
-        raise UnsupportedError(instr, f"mma of {types[1]}")
+    unfit = next((name for name in types[1:3] if name in _NARROW), None)
+    if unfit is not None:
+        raise UnsupportedError(instr, f"mma of {unfit}")
     m, n, k = (int(x) for x in found.groups())
     return Form(m, n, k, (types[0], types[1], types[2], types[3]), shape.has("satfinite"))
 

@@ -261,8 +261,9 @@ def _to_pair(instr: Instr, to: str, source: str) -> Lanewise:
     half = bits(source) // 2
 
     def both(a: Array) -> Array:
-        low: Any = {8: np.uint8, 16: np.uint16}[half]
-        upper, lower = (a >> a.dtype.type(half)).astype(low), a.astype(low)
+        low: Any = np.uint16 if half == 16 else np.uint8
+        mask = low((1 << half) - 1)
+        upper, lower = (a >> a.dtype.type(half)).astype(low) & mask, a.astype(low) & mask
         view = np.float16 if other == "f16" else low
         return one(numbers(upper.view(view), other)) << shift | one(
             numbers(lower.view(view), other)

@@ -81,6 +81,11 @@ def put(at: Path, text: str, **launch: Any) -> list[str]:
                    ".func f() { call.uni g; ret; }\n"),
             "recursion",
         ),
+        (
+            kernel("  mma.sp::ordered_metadata.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+                   "{%r1, %r2, %r3, %r4}, {%r5, %r6}, {%r5, %r6}, {%r1, %r2, %r3, %r4}, %r7, 0;"),
+            "mma of sparse matrices",
+        ),
         (kernel("  mov.u33 %r1, 5;"), "k.ptx:12:3: "),
         (kernel("  mov.u32 %r99, 5;"), "k.ptx:12:11: "),
         ("", "the file is empty"),

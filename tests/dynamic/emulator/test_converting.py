@@ -256,6 +256,16 @@ def test_pairs_of_eight_bits_widened(apply: Apply, source: str) -> None:
         assert ((seen == want) | (np.isnan(seen) & np.isnan(want))).all()
 
 
+def test_pairs_of_four_bits_widened(apply: Apply) -> None:
+    a = np.arange(256, dtype=np.uint8)
+    got = apply("cvt.rn.f16x2.e2m1x2 $0, $1;", "b32", a)
+    # OCP Microscaling Formats 1.0, table 4: a sign, two bits of exponent, one of mantissa.
+    numbers = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6])
+    values = got.view(np.uint16).reshape(-1, 2).view(np.float16)
+    assert values[:, 0].tolist() == numbers[a & 15].tolist()
+    assert values[:, 1].tolist() == numbers[a >> 4].tolist()
+
+
 def test_pairs_of_halves_to_eight_bits(apply: Apply) -> None:
     rng = np.random.default_rng(8)
     halves = (rng.standard_normal(600) * 100).astype(np.float16)

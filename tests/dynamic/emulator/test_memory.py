@@ -11,6 +11,7 @@ import pytest
 from ptxlint.dynamic.emulator.arena import Arena
 from ptxlint.dynamic.emulator.run import Emulator, Outcome
 from ptxlint.dynamic.emulator.run import run as run_kernel
+from ptxlint.dynamic.emulator.sanitizer.choice import Sanitize
 from ptxlint.frontends.ptx import parse
 
 Execute = Callable[..., None]
@@ -85,6 +86,55 @@ def test_vectors(execute: Execute, kernel: Kernel, kind: str, count: int, regist
     size = int(kind[1:]) // 8 * count
     assert (out.view(np.uint8)[:, :size] == source.view(np.uint8)[:, :size]).all()
     assert not out.view(np.uint8)[:, size:].any()
+
+
+@pytest.mark.parametrize("kind", ["v8.b32", "v4.b64"])
+@pytest.mark.parametrize("space", [".global", ""])
+def test_vectors_of_32_bytes(outcome: Run, kernel: Kernel, kind: str, space: str) -> None:
+    """Those of PTX 8.8, for sm_100: what is there, and what a store leaves of its neighbours."""
+    register = "r" if kind == "v8.b32" else "rd"
+    inside = ", ".join(f"%{register}{20 + at}" for at in range(int(kind[1])))
+    body = f"""
+  ld.param.u64 %rd1, [k_param_0];
+  ld.param.u64 %rd2, [k_param_1];
+  mov.u32 %r100, %tid.x;
+  mad.wide.u32 %rd3, %r100, 32, %rd1;
+  mad.wide.u32 %rd4, %r100, 64, %rd2;
+  ld{space}.{kind} {{{inside}}}, [%rd3];
+  st{space}.{kind} [%rd4], {{{inside}}};
+"""
+    text = kernel(body, 2, THREADS)
+    source = np.random.default_rng(3).integers(0, 1 << 32, (THREADS, 8), dtype=np.uint32)
+    for watched in (Sanitize(), Sanitize(races=True, uninitialised=True, overflow=True)):
+        out = np.zeros((THREADS, 16), dtype=np.uint32)
+        assert not outcome(text, [source, out], sanitize=watched).faults
+        assert (out[:, :8] == source).all()
+        assert not out[:, 8:].any()
+    short = outcome(text, [source, np.zeros(16 * THREADS - 10, dtype=np.uint32)])
+    assert [(f.kind, f.tid[0], f.lanes) for f in short.faults] == [("outside", THREADS - 1, 1)]
+    assert [
+        f.kind
+        for f in outcome(
+            text.replace("64, %rd2", "80, %rd2"), [source, np.zeros((THREADS, 20), dtype=np.uint32)]
+        ).faults
+    ] == ["misaligned"]
+
+
+def test_a_store_of_32_bytes_marks_all_of_them_written(kernel: Kernel) -> None:
+    body = """
+  ld.param.u64 %rd1, [k_param_0];
+  st.global.v4.b64 [%rd1], {1, 2, 3, 4};
+  ld.global.u64 %rd2, [%rd1+24];
+  ld.global.u64 %rd3, [%rd1+32];
+"""
+    module = parse(kernel(body, 1, 1), "snippet.ptx")
+    (function,) = module.kernels()
+    emulator = Emulator(module, function)
+    arena = emulator.arena()
+    room = arena.allocate("room", 64, None)
+    values = {function.params[0].name: room.start.to_bytes(8, "little")}
+    faults = emulator.run((1, 1, 1), (1, 1, 1), values, arena).faults
+    assert [(f.kind, f.values["address"] - room.start) for f in faults] == [("blank", 32)]
 
 
 def test_elements_of_a_vector_may_be_dropped_or_written_out(
@@ -396,6 +446,34 @@ def test_copies_fill_with_zeros_what_they_do_not_read(
         want[:size] = 0
         want[:count] = source.view(np.uint8)[t, :count]
         assert out.view(np.uint8)[t].tolist() == want.tolist()
+
+
+@pytest.mark.parametrize("ignored", ["%p1", "!%p2", "%p1, %rd6"])
+def test_copies_may_ignore_their_source(outcome: Run, kernel: Kernel, ignored: str) -> None:
+    """`ignore-src`: where the predicate holds nothing is read, and zeros are written."""
+    hint = ".L2::cache_hint" if "," in ignored else ""
+    body = (
+        START
+        + f"""
+  .shared .align 16 .b8 room[1024];
+  shl.b32 %r1, %r100, 4;
+  mov.u32 %r2, room;
+  add.u32 %r2, %r2, %r1;
+  setp.ge.u32 %p1, %r100, 9;
+  not.pred %p2, %p1;
+  selp.b64 %rd5, 48, %rd3, %p1;
+  createpolicy.fractional.L2::evict_first.b64 %rd6;
+  cp.async.cg.shared.global{hint} [%r2], [%rd5], 16, {ignored};
+  cp.async.wait_all;
+  ld.shared.u32 %r5, [%r2];
+  st.global.u32 [%rd4], %r5;
+"""
+    )
+    source, out = words(13), np.full((THREADS, 4), 5, dtype=np.uint32)
+    every = Sanitize(races=True, uninitialised=True, copies=True)
+    assert not outcome(kernel(body, 2, THREADS), [source, out], sanitize=every).faults
+    assert (out[:9, 0] == source[:9, 0]).all()
+    assert not out[9:, 0].any()
 
 
 def test_a_copy_of_nothing_may_point_anywhere(execute: Execute, kernel: Kernel) -> None:

@@ -302,6 +302,16 @@ def test_a_product_hands_on_a_row_of_a_and_a_column_of_b(
     assert found.lanes == 32
 
 
+def test_a_result_that_is_dropped_moves_no_label(kernel: Kernel, outcome: Run) -> None:
+    text = START + MMA.replace("{types}", "f32.f16.f16.f32").replace("%r40, %r41,", "_, %r41,")
+    text = text.replace("%r30, 0;", "%r40, 0;").replace("@%p4 mov.u32 {factor}, %r90;", "")
+    # What is added to %r42 is known, what is added to the one that is dropped is not.
+    assert not blanks(outcome, kernel(text, 1, 32, MEMORY))
+    text = text.replace("mov.u32 %r32, 0;", "mov.u32 %r30, 0;")
+    (found,) = blanks(outcome, kernel(text, 1, 32, MEMORY))
+    assert "stores %r42" in found.message
+
+
 def test_whole_numbers_are_multiplied_likewise(kernel: Kernel, outcome: Run) -> None:
     text = START + MMA.replace("{types}", "s32.s8.s8.s32").replace("k16", "k32")
     (found,) = blanks(outcome, kernel(text.replace("{factor}", "%r20"), 1, 32, MEMORY))

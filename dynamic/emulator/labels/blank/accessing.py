@@ -8,6 +8,7 @@ import numpy as np
 
 from ptxlint.dynamic.emulator.access import Addresses, Lanes
 from ptxlint.dynamic.emulator.batch import holds
+from ptxlint.dynamic.emulator.effects.copies import amount_read
 from ptxlint.dynamic.emulator.effects.memory import elements, space_of
 from ptxlint.dynamic.emulator.formats import RAW, Flags, dtype, fitted, raw
 from ptxlint.dynamic.emulator.labels import bulk
@@ -16,7 +17,7 @@ from ptxlint.dynamic.emulator.labels.blank.memory import Bytes
 from ptxlint.dynamic.emulator.labels.blank.origins import Origins, of_matrix, of_memory, tell
 from ptxlint.dynamic.emulator.labels.blank.state import Following, Given, Met, State
 from ptxlint.dynamic.emulator.labels.movement import registers, replaying
-from ptxlint.dynamic.emulator.operands import address, literal, reader
+from ptxlint.dynamic.emulator.operands import address, literal
 from ptxlint.ir.operand import Operand, Register
 from ptxlint.ir.types import bits
 
@@ -154,15 +155,16 @@ def copied(state: State, met: Met) -> Following:
     if instr.shape.has("bulk"):
         _copied_in_bulk(state, met)
         return (yield from cleared(state, met))
-    target, source, size, *rest = instr.operands
+    target, source, size, *_ = instr.operands
     width = literal(size, "u32")
     assert width is not None
     count = int(width.item())
     access = _access(state, met, source)
     lanes = access.lanes
     labels, _ = state.memory.read(lanes, "global", access.where, count)
-    if labels is not None and rest and not (len(rest) == 1 and instr.shape.has("L2::cache_hint")):
-        amount = lanes.pick(reader(met.frame, instr, rest[0], "u32")(batch))
+    given = amount_read(met.frame, instr, count)
+    if labels is not None and given is not None:
+        amount = lanes.pick(given(batch))
         labels = np.where(np.arange(count) < amount[:, None], labels, np.uint8(0))
     place = lanes.pick(address(met.frame, instr, target)(batch))
     yield

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ptxlint.dynamic.emulator.effects.memory import elements
 from ptxlint.dynamic.emulator.formats import RAW, Array, dtype, fitted
 from ptxlint.dynamic.emulator.labels.blank.matrices import product
 from ptxlint.dynamic.emulator.labels.blank.origins import Origins, of_absent_lanes, of_matrix
@@ -168,7 +169,7 @@ def multiplied(state: State, met: Met) -> Following:
     if is_group:
         # What descriptors are in is no element.
         factors = {met.number(r): factors[met.number(r)] for r in registers(a) if bits(r.type) < 64}
-    adds, added = _added(state, met, results, rest)
+    adds, added = _added(state, met, target, rest)
     origins = origins_of(state, met)
     before = {met.number(r): batch.registers[met.number(r)] for r in instr.uses}
     yield
@@ -192,15 +193,19 @@ def multiplied(state: State, met: Met) -> Following:
 
 
 def _added(
-    state: State, met: Met, results: list[Register], rest: list[Operand]
+    state: State, met: Met, target: Operand, rest: list[Operand]
 ) -> tuple[Array, list[Array | None]]:
-    """The labels of what a product is added to, and where it is added."""
+    """The labels of what a product is added to, by register of the result, and where it is
+    added."""
     always: Array = np.ones((1, 1), dtype=bool)
     if met.instr.opcode == "wgmma":
         adds = reader(met.frame, met.instr, rest[0], "pred")(state.batch)
-        return adds, [state.registers.get(met.number(r)) for r in results]
-    parts = rest[0].elements if isinstance(rest[0], Vector) else (rest[0],)
-    found = [state.registers.get(met.number(p)) if isinstance(p, Register) else None for p in parts]
+        return adds, [state.registers.get(met.number(r)) for r in registers(target)]
+    found = [
+        state.registers.get(met.number(part)) if isinstance(part, Register) else None
+        for into, part in zip(elements(target), elements(rest[0]), strict=True)
+        if isinstance(into, Register)
+    ]
     return always, found
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ptxlint.dynamic.emulator.access import Lanes
 from ptxlint.dynamic.emulator.batch import Batch, Mask, Step, holds, without
+from ptxlint.dynamic.emulator.effects.copies import amount_read
 from ptxlint.dynamic.emulator.effects.memory import spaces
 from ptxlint.dynamic.emulator.formats import Array, Flags
 from ptxlint.dynamic.emulator.labels.bulk import copied, stored
@@ -273,11 +274,9 @@ class Labels:
         assert width is not None
         count = int(width.item())
         amount = np.full(len(lanes.index), count)
-        if len(instr.operands) > 3 and not (
-            len(instr.operands) == 4 and instr.shape.has("L2::cache_hint")
-        ):
-            given = reader(frame, instr, instr.operands[3], "u32")
-            amount = np.minimum(lanes.pick(given(batch)), count).astype(np.int64)
+        given = amount_read(frame, instr, count)
+        if given is not None:
+            amount = lanes.pick(given(batch)).astype(np.int64)
         is_site = self._sites is None or instr.index in self._sites
         if self._shared is None:
             if not is_site or (amount == count).all():
