@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxlint.dynamic.emulator.arena import FREED, ORIGIN, OUTSIDE, READ_ONLY, WRITTEN
+from ptxlint.dynamic.emulator.arena import FREED, ORIGIN, OUTSIDE, READ_ONLY, WRITTEN, Allocation
 from ptxlint.dynamic.emulator.formats import RAW, Array, Flags, expanded, some
 from ptxlint.dynamic.emulator.spaces import WINDOW_SIZE, WINDOWS
 
@@ -208,15 +208,21 @@ class Memory:
         if self.space == "global":
             near = batch.device.arena.near(first)
             if near is not None:
-                beyond = first - near.end if first >= near.end else first - near.start
-                side = "beyond the end of" if first >= near.end else "before the start of"
-                if near.start <= first < near.end:
-                    beyond, side = near.end - first, "before the end, and on beyond it, of"
-                where = f"{size} bytes, {abs(beyond):,} bytes {side} {near.name}"
+                where = f"{size} bytes, {_beside(first, near)} {near.name}"
         batch.device.report(
             batch, instr, "outside", f"{verb} {where}", lanes.flagged(outside),
             address=first, size=size,
         )  # fmt: skip
+
+
+def _beside(address: int, near: Allocation) -> str:
+    """Where an access begins that does not lie in an allocation as a whole."""
+    if address < near.start:
+        return f"{near.start - address:,} bytes before the start of"
+    if address < near.end:
+        return f"{near.end - address:,} bytes before the end, and on beyond it, of"
+    beyond = address - near.end
+    return f"{beyond:,} bytes beyond the end of" if beyond else "right behind the end of"
 
 
 def _watch(

@@ -64,13 +64,19 @@ def storage_contents(
     return out
 
 
-def _told(tensor: Tensor, size: int) -> Array | None:
-    """The numbers that the launch tells of a tensor's storage; None if it tells none."""
+def _told(name: str, tensor: Tensor, size: int) -> Array | None:
+    """The numbers that the launch tells of a tensor's storage; None if it tells none. Raises
+    `InputError` for more than fit in."""
     if tensor.contents is None:
         return None
     kind = np.dtype(np.uint8 if tensor.dtype == "bool" else tensor.dtype)
     out = np.zeros(size, dtype=np.uint8)
     flat = np.array(tensor.contents).astype(kind).view(np.uint8)
+    if len(flat) > size:
+        raise InputError(
+            f"the launch tells {len(tensor.contents):,} numbers of `{name}`, {len(flat):,} bytes, "
+            f"and its memory has {size:,}"
+        )
     out[: len(flat)] = flat
     return out
 
@@ -112,7 +118,7 @@ class RandomInputs:
             return None
         if tensor.fresh == "zeroed":
             return np.zeros(size, dtype=np.uint8)
-        told = _told(tensor, size)
+        told = _told(name, tensor, size)
         if told is not None:
             return told
         generator = np.random.Generator(np.random.PCG64([self.seed, zlib.crc32(name.encode())]))
@@ -174,7 +180,7 @@ class ZeroInputs:
         """Blank where the host left it so, what the launch tells where it tells something."""
         if tensor.fresh == "uninitialised":
             return None
-        told = _told(tensor, size)
+        told = _told(name, tensor, size)
         return np.zeros(size, dtype=np.uint8) if told is None else told
 
     def made_up(self, name: str, tensor: Tensor) -> str:

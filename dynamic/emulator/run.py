@@ -110,7 +110,14 @@ class Emulator:
     ) -> Outcome:
         """Run a launch. `values` are the bytes of parameters by name; those missing are zeros.
         `ctas` are those of the grid that are run, all without it. With `keeps_interrupted`, Ctrl-C
-        ends the run, and what it came to so far is returned."""
+        ends the run, and what it came to so far is returned.
+
+        Raises `ValueError` for padding together with other labels: a run keeps one or the other.
+        """
+        if padding is not None and _labels(sanitize):
+            raise ValueError(
+                f"padding is not followed in one run with {', '.join(_labels(sanitize))}: make two"
+            )
         is_watched = padding is not None or sanitize._replace(races=False) != MEMORY
         program = self.watched if is_watched else self.program
         leaks: list[Labels] = []
@@ -175,6 +182,12 @@ class Emulator:
         found = tuple(leak for labels in leaks for leak in labels.leaks.values())
         is_complete = not waiting and not is_interrupted
         return Outcome(device.faults, done, is_complete, found, is_interrupted)
+
+
+def _labels(sanitize: Sanitize) -> list[str]:
+    """What of it keeps labels beside registers."""
+    kinds = sanitize._replace(races=False)._asdict()
+    return [word for word, is_asked in kinds.items() if is_asked]
 
 
 def _followers(batch: Batch, sanitize: Sanitize) -> list[Follower]:

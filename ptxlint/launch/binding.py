@@ -482,6 +482,11 @@ class _Binding:
         raise self._error("the launch needs a `block`: neither .reqntid nor metadata tell its size")
 
     def _count_error(self, given: Sequence[tuple[str, Argument]]) -> BindingError:
+        if not given:
+            # Which of them are Triton's is not known; those are seldom read.
+            every = [v.name for v in self.declared]
+            read = [v.name for v in self.declared if self._are_read([v])]
+            return self._missing([*self.source_names.values()] or read or every)
         wanted = len(given)
         has = len(self.declared)
         text = f"{wanted} argument{'s' * (wanted != 1)} that {'is' if wanted == 1 else 'are'} no "

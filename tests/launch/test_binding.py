@@ -139,6 +139,18 @@ def test_what_does_not_fit_is_told(change: dict[str, Argument], says: str) -> No
     assert says in refused(kernel(TRITON), launch({**GOOD, **change}))
 
 
+def test_without_arguments_the_parameters_are_named() -> None:
+    names = {"k_param_0": "x", "k_param_2": "n"}
+    text = refused(kernel((POINTER, POINTER, ".param .u32", POINTER, POINTER)), launch({}), names)
+    assert text.endswith("no argument for parameters `x`, `n`")
+    # Where nobody knows Triton's pointers from the others, those that are read are meant.
+    loaded = "    ld.param.u64 %rd1, [k_param_1];\n"
+    text = refused(kernel((POINTER, POINTER, POINTER), loaded), launch({}))
+    assert text.endswith("no argument for parameter `k_param_1`")
+    text = refused(kernel((".param .u32",)), launch({}))
+    assert text.endswith("no argument for parameter `k_param_0`")
+
+
 def test_nothing_is_concluded_from_a_value() -> None:
     # A stride of 1 that is passed is passed; one that was dropped has to be a constant.
     bound = bind(kernel(TRITON), launch({**GOOD, "stride": Scalar("i64", 1)}), {})

@@ -104,7 +104,7 @@ def test_what_stands_in_the_way_is_named_with_its_place(
 @pytest.mark.parametrize(
     ("launch", "says"),
     [
-        ({"arguments": {}}, "0 arguments that are no constant (none) for 1 parameter"),
+        ({"arguments": {}}, "launch of k: no argument for parameter `p`"),
         ({"arguments": {"p": 5}}, "is a pointer; give the tensor"),
         ({"arguments": {"p": "int32[8]", "q": 1}}, "`q` is no parameter"),
         ({"arguments": {"p": "int33[8]"}}, "did you mean `int32`?"),

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ptxlint.cli import main
-from ptxlint.dynamic.emulator.inputs import Inputs, RandomInputs, ZeroInputs
+from ptxlint.dynamic.emulator.inputs import InputError, Inputs, RandomInputs, ZeroInputs
 from ptxlint.dynamic.emulator.sanitizer.choice import Sanitize, chosen
 from ptxlint.launches import Tensor
 
@@ -66,7 +66,7 @@ def test_an_output_that_is_too_short_is_one_finding_on_the_python_line(
     assert finding["source"]["line"] == 20
     assert finding["witness"]["ctaid"] == [7, 0, 0]
     # The one element that is missing is the last of its row.
-    assert "writes 4 bytes, 0 bytes beyond the end of out_ptr" in finding["message"]
+    assert "writes 4 bytes, right behind the end of out_ptr" in finding["message"]
     code, out, _ = emulate(capsys, str(SOFTMAX), "--launch", launch(tmp_path))
     assert code == 0, out
 
@@ -202,6 +202,13 @@ def test_integers_that_the_launch_tells_are_what_is_run_on(inputs: Inputs) -> No
     assert found.view(np.int64).tolist() == [7, -1, 5, 2]
     # What nobody wrote since it was allocated is told by that.
     assert inputs.contents("ids", ids._replace(fresh="uninitialised"), 32) is None
+
+
+@pytest.mark.parametrize("inputs", [RandomInputs(3), ZeroInputs()])
+def test_more_numbers_than_a_storage_holds_are_refused(inputs: Inputs) -> None:
+    ids = Tensor("int64", (3,), (1,), 0, 24, contents=(7, -1, 5, 2))
+    with pytest.raises(InputError, match=r"tells 4 numbers of `ids`, 32 bytes, .* has 24"):
+        inputs.contents("ids", ids, 24)
 
 
 def test_kinds_to_watch_for_may_be_several_and_a_wrong_one_is_named() -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from ptxlint.dynamic.emulator.run import Padding, run
+from ptxlint.dynamic.emulator.sanitizer.choice import chosen
 from ptxlint.frontends.ptx import parse
 
 Text = Callable[..., str]
@@ -52,3 +53,15 @@ def test_a_store(kernel: Text, store: str, lanes: int) -> None:
     outcome = run(module, module.kernels()[0], (1, 1, 1), arrays, padding=Padding())
     assert not outcome.faults, outcome.faults
     assert sum(leak.lanes for leak in outcome.leaks) == lanes
+
+
+@pytest.mark.parametrize("watched", ["uninitialised", "nonfinite", "copies, races", "overflow"])
+def test_padding_and_other_labels_need_two_runs(kernel: Text, watched: str) -> None:
+    module = parse(kernel("ret;", 0, 1), "snippet.ptx")
+    word = watched.partition(",")[0]
+    with pytest.raises(ValueError, match=f"not followed in one run with {word}: make two"):
+        run(module, module.kernels()[0], (1, 1, 1), [], padding=Padding(), sanitize=chosen(watched))
+    races = chosen("races")
+    assert not run(
+        module, module.kernels()[0], (1, 1, 1), [], padding=Padding(), sanitize=races
+    ).faults

@@ -327,7 +327,7 @@ def test_an_access_beyond_the_end_is_told_and_left_out(outcome: Run, kernel: Ker
     found = outcome(kernel(body, 2, THREADS), [source, out])
     first, second = found.faults
     assert (first.kind, first.tid, first.lanes) == ("outside", (63, 0, 0), 1)
-    assert "beyond the end of k_param_0" in first.message
+    assert first.message == "reads 4 bytes, right behind the end of k_param_0"
     assert (second.kind, second.tid, second.lanes) == ("outside", (62, 0, 0), 2)
     assert (out[2:, 0] == source[1:-1, 0]).all()
 
@@ -497,6 +497,24 @@ def test_a_copy_of_nothing_may_point_anywhere(execute: Execute, kernel: Kernel) 
     execute(kernel(body, 2, THREADS), [source, out])
     assert (out[:9, 0] == source[:9, 0]).all()
     assert not out[9:, 0].any()
+
+
+@pytest.mark.parametrize(
+    ("at", "where"),
+    [
+        (256, "right behind the end of"), (1280, "1,024 bytes beyond the end of"),
+        (-8, "8 bytes before the start of"), (248, "8 bytes before the end, and on beyond it, of"),
+    ],
+)  # fmt: skip
+def test_where_an_access_outside_begins_is_told(
+    kernel: Callable[..., str], at: int, where: str
+) -> None:
+    body = f"  ld.param.u64 %rd0, [k_param_0];\n  ld.global.v2.b64 {{%rd1, %rd2}}, [%rd0+{at}];\n"
+    module = parse(kernel(body, 1, 1), "snippet.ptx")
+    array = np.zeros(64, dtype=np.uint32)
+    outcome = run_kernel(module, module.kernels()[0], (1, 1, 1), [array])
+    (fault,) = [fault for fault in outcome.faults if fault.kind == "outside"]
+    assert fault.message == f"reads 16 bytes, {where} k_param_0"
 
 
 def test_far_beyond_an_end_is_no_other_tensor(kernel: Callable[..., str]) -> None:
