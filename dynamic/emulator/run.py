@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from ptxlint.ir.function import Function
 from ptxlint.ir.module import Module
 from ptxlint.ir.types import bits
 from ptxlint.launches import Extent
+
+if TYPE_CHECKING:
+    from ptxlint.dynamic.emulator.sanitizer.stored_reads import StoredReads
 
 LANES: Final = 16384
 """So many lanes run side by side, rounded down to whole CTAs: their values fit the caches."""
@@ -72,6 +75,7 @@ class Emulator:
             self.layout.place_global(name, place.start)
         self.program: Program = translate(module, kernel, self.layout, False)
         self._watched: Program | None = None
+        self._stored: StoredReads | None = None
 
     @property
     def watched(self) -> Program:
@@ -82,6 +86,13 @@ class Emulator:
                 layout.place_global(name, start)
             self._watched = translate(self.module, self.kernel, layout, True)
         return self._watched
+
+    def _stored_reads(self) -> StoredReads:
+        if self._stored is None:
+            from ptxlint.dynamic.emulator.sanitizer.stored_reads import StoredReads
+
+            self._stored = StoredReads(self.module, self.kernel)
+        return self._stored
 
     def arena(self) -> Arena:
         """Global memory with the module's variables in it."""
@@ -148,7 +159,7 @@ class Emulator:
             with np.errstate(all="ignore"):
                 for start in range(0, len(ctas), at_once):
                     batch = Batch(device, program, ctas[start : start + at_once])
-                    watch(batch, start, sanitize)
+                    watch(batch, start, sanitize, self._stored_reads)
                     if padding is not None:
                         batch.labels = labels = Labels(batch, padding.sites)
                         leaks.append(labels)

@@ -20,6 +20,7 @@ from ptxlint.dynamic.emulator.sanitizer.shadow import LATEST, Shadow, Touch, sta
 if TYPE_CHECKING:
     from ptxlint.dynamic.emulator.access import Lanes
     from ptxlint.dynamic.emulator.batch import Batch, Mask
+    from ptxlint.dynamic.emulator.sanitizer.stored_reads import StoredReads
     from ptxlint.ir.instruction import Instr
 
 _WARP: Final = 32
@@ -32,8 +33,18 @@ Places = NDArray[np.int64]
 class RaceWatch:
     """The races of one batch in its shared memory, and with other CTAs in global memory."""
 
-    def __init__(self, batch: Batch, clocks: Clocks, first: int, global_: Shadow | None) -> None:
+    def __init__(
+        self,
+        batch: Batch,
+        clocks: Clocks,
+        first: int,
+        global_: Shadow | None,
+        stored: StoredReads,
+    ) -> None:
         self.clocks = clocks
+        self._stored = stored
+        self._waiting: dict[Instr, _Watched] = {}
+        """Reads whose numbers count once they are stored, by load."""
         self._first = first
         """How many CTAs ran before this batch: CTAs are told apart by their number."""
         self._shared = Shadow(len(batch.shared), False)
@@ -69,9 +80,21 @@ class RaceWatch:
             self, batch, instr, lanes, allowed, shadow, cta, thread, place, size, is_strong
         )
         if writes:
+            self._count(instr, cta, thread)
             watched.write(memory, values)
+        elif instr in self._stored.stores:
+            self._waiting[instr] = watched
         else:
             watched.read()
+
+    def _count(self, store: Instr, cta: Places, thread: Places) -> None:
+        """Note the reads of what lanes store now."""
+        for load in self._stored.loads.get(store, ()):
+            read = self._waiting.get(load)
+            if read is not None:
+                early, later = read.parted(cta, thread)
+                self._waiting[load] = later
+                early.read()
 
     def converge(self, batch: Batch, mask: Mask) -> None:
         """Lanes of warps meet."""
@@ -151,6 +174,22 @@ class _Watched:
         self._size = size
         self._is_atomic = is_atomic
         self._is_shared = shadow.writer is None
+
+    def parted(self, cta: Places, thread: Places) -> tuple[_Watched, _Watched]:
+        """The access in some lanes, and in all others."""
+        many = self._batch.shape[1]
+        is_there = np.isin(self._cta[:, 0] * many + self._thread[:, 0], cta * many + thread)
+        return self._only(is_there), self._only(~is_there)
+
+    def _only(self, which: Flags) -> _Watched:
+        chosen = np.arange(len(self._lanes.index))
+        if self._allowed is not None:
+            chosen = chosen[self._allowed]
+        return _Watched(
+            self._watch, self._batch, self._instr, self._lanes.only(chosen[which]), None,
+            self._shadow, self._cta[which, 0], self._thread[which, 0], self._at[which, 0],
+            self._size, self._is_atomic,
+        )  # fmt: skip
 
     def read(self) -> None:
         """A read: against the last write."""

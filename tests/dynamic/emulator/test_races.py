@@ -293,3 +293,47 @@ def test_what_is_read_as_constant_is_not_written(kernel: Kernel, body: str, coun
     found = races(kernel(start + body, 1, 128, SHARED))
     assert len(found) == count
     assert all(".nc" in fault.message for fault in found)
+
+
+TWICE = """
+  and.b32 %r5, %r0, 31;
+  mad.wide.u32 %rd1, %r5, 4, %rd0;
+  mad.wide.u32 %rd2, %r0, 4, %rd0;
+  setp.lt.u32 %p1, %r0, 32;
+  ld.global.b32 %r6, [%rd1];
+  add.u32 %r7, %r6, 1;
+"""
+"""Both warps load the same 32 numbers."""
+ONCE = "  @%p1 st.global.b32 [%rd1], %r7;\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "count"),
+    [
+        (ONCE, 0),
+        ("  @%p1 st.global.b32 [%rd1+512], %r7;\n" + ONCE, 0),
+        (ONCE + "  st.global.b32 [%rd2+512], %r7;\n", 1),
+        ("  st.global.b32 [%rd2+512], %r7;\n" + ONCE, 1),
+        ("  st.shared.b32 [%r3], %r7;\n" + ONCE, 1),
+        (ONCE + "  setp.gt.u32 %p2, %r7, 9;\n  @%p2 st.global.b32 [%rd2+512], %r0;\n", 1),
+        (ONCE + "  and.b32 %r8, %r7, 1;\n  mad.wide.u32 %rd3, %r8, 4, %rd2;\n"
+         "  st.global.b32 [%rd3+512], %r0;\n", 1),
+        ("  shfl.sync.bfly.b32 %r7, %r7, 1, 31, -1;\n" + ONCE, 1),
+        (ONCE + "  atom.global.add.u32 %r8, [%rd0+1024], %r7;\n", 1),
+        ("  bar.sync 0;\n" + ONCE, 0),
+    ],
+)  # fmt: skip
+def test_what_is_read_counts_in_lanes_that_store_it(kernel: Kernel, body: str, count: int) -> None:
+    """As in kernels that work in place on fewer elements than they have threads."""
+    assert len(races(kernel(START + TWICE + body, 1, 64, SHARED))) == count
+
+
+@pytest.mark.parametrize(("between", "count"), [("", 1), ("bar.sync 0;", 0)])
+def test_a_read_that_its_lane_stores_races_with_the_writer(
+    kernel: Kernel, between: str, count: int
+) -> None:
+    mirrored = "  xor.b32 %r5, %r0, 63;\n  mad.wide.u32 %rd1, %r5, 4, %rd0;\n"
+    own = "  mad.wide.u32 %rd2, %r0, 4, %rd0;\n  ld.global.b32 %r6, [%rd1];\n"
+    body = START + mirrored + own + between + "  add.u32 %r6, %r6, 1;\n"
+    body += "  st.global.b32 [%rd2], %r6;"
+    assert len(races(kernel(body, 1, 64, SHARED))) == count
