@@ -24,12 +24,13 @@ FAMILIES = frozenset(
 CATEGORIES = frozenset(
     "resources masking bounds numerics synchronisation hazards performance".split()
 )
+LEVELS = frozenset({"ptx", "sass"})
 _ID = re.compile(r"(RES1|MSK2|BND3|NUM4|SYN5|HAZ6|PRF7)\d\d|[A-Z]{2,5}\d{3}")
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 
 class Sample(NamedTuple):
-    """A piece of PTX that documents and tests a rule.
+    """A piece of PTX, or of machine code, that documents and tests a rule.
 
     `code` is a whole module, or a kernel body (then a `.version 8.0`, `.target sm_80`,
     one-kernel module is put around it, with the parameters `in_ptr`, `out_ptr`, 64-bit pointers
@@ -37,12 +38,18 @@ class Sample(NamedTuple):
     `metadata` stands for the .json beside a Triton kernel (`num_warps`, `shared`), `launch` for one
     launch of a launch file: `{"grid": 8, "arguments": {"in_ptr": "float32[1024]", …}}`, where all
     parameters are named as in the PTX.
+
+    With `level="sass"` the code is that of one kernel for sm_90 as nvdisasm prints it, without
+    addresses and semicolons: instructions, labels and lines of the source. `ptx` is then the PTX
+    beside it, whole or a kernel's body.
     """
 
     title: str
     code: str
     metadata: dict[str, int] = {}  # noqa: RUF012
     launch: dict[str, Any] = {}  # noqa: RUF012
+    level: str = "ptx"
+    ptx: str = ""
 
 
 TILE_START: Final = """
@@ -164,7 +171,8 @@ class Rule:
     """Base of all rules.
 
     `severity` error | warning | note; `confidence` high | medium | low; `category` and `family`
-    from the two vocabularies; `needs` the analyses it reads; `why` and `fix` are whole sentences
+    from the two vocabularies; `levels` the languages it is for, of `ptx` and `sass` (machine
+    code); `needs` the analyses it reads; `why` and `fix` are whole sentences
     for people; `bad` and `good` samples; `refs` URLs. `preview` rules run only when selected by
     name. `kernels_only` rules skip `.func`.
     """
@@ -215,6 +223,8 @@ def _faults(cls: type[Rule]) -> list[str]:
     ):
         if getattr(cls, field) not in allowed:
             faults.append(f"{field} {getattr(cls, field)!r} is none of {sorted(allowed)}")
+    if not cls.levels or not LEVELS.issuperset(cls.levels):
+        faults.append(f"levels {cls.levels!r} are none of {sorted(LEVELS)}")
     if not cls.bad or not cls.good:
         faults.append("`bad` and `good` need at least one sample each")
     faults += [

@@ -81,7 +81,8 @@ def command(
     no_config: bool,
 ) -> int:
     """Check PTX files, directories (all *.ptx below, a Triton cache for example) or - for
-    standard input. The kernels of a captured bundle are checked under its launches.
+    standard input. The kernels of a captured bundle are checked under its launches. Machine code
+    is taken too: cubins, listings of nvdisasm and cuobjdump, and files that hold cubins.
 
     RULES are identifiers, prefixes or names, separated by commas: MSK201, NUM4, stray-f64, ALL.
     Settings come from [tool.ptxlint] in the nearest pyproject.toml; options win over them.

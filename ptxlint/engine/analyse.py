@@ -25,8 +25,8 @@ from ptxlint.engine.suppression import (
     Suppressions,
     bearing_on,
 )
-from ptxlint.facts import Facts, KernelMetadata
-from ptxlint.frontends.discovery import STDIN, Found, Input, InputFault, read
+from ptxlint.facts import NO_WORDS, Facts, KernelMetadata
+from ptxlint.frontends.discovery import STDIN, Code, Found, Input, InputFault, read_code
 from ptxlint.frontends.target_filter import peek_target, wanted
 from ptxlint.frontends.triton_cache import MetadataError, load_metadata
 from ptxlint.obligations import (
@@ -73,14 +73,14 @@ class Checker:
         """Check one input; never raises for what is in it."""
         if isinstance(item, InputFault):
             return FileResult(item.path, (input_finding(item),))
-        text = read(item)
-        if isinstance(text, InputFault):
-            return FileResult(item.path, (input_finding(text),))
-        target = peek_target(text) if self.options.arch else ""
+        code = read_code(item)
+        if isinstance(code, InputFault):
+            return FileResult(item.path, (input_finding(code),))
+        target = peek_target(code.text) if self.options.arch else ""
         if target and not wanted(target, self.options.arch):
             return FileResult(item.path, skipped=target)
         with collector_paused():
-            return FileCheck(self, item, text).run()
+            return FileCheck(self, item, code).run()
 
     def ignored_here(self, rule: str, place: Place) -> bool:
         """True if a per-path ignore covers this rule at this place."""
@@ -110,15 +110,18 @@ def _ignored(registry: Registry, words: tuple[str, ...]) -> frozenset[str]:
 class FileCheck:
     """The state of the check of one file."""
 
-    def __init__(self, checker: Checker, item: Input, text: str) -> None:
+    def __init__(self, checker: Checker, item: Input, code: Code) -> None:
         self.checker = checker
         self.path = item.path
+        self.is_machine = code.is_machine
+        self.level = "sass" if code.is_machine else "ptx"
+        self.given_ptx = item.ptx
         self.given_metadata = item.metadata
         self.own_launches = item.launches
         self.met: frozenset[int] = frozenset()
         self.under: dict[tuple[str, str, int, str], dict[str, Any]] = {}
         """The launch under which something was said first, by what was said where."""
-        self.text = text
+        self.text = code.text
         self.findings: list[Finding] = []
         self.obligations: list[Obligation] = []
         self.kernels: list[KernelSummary] = []
@@ -160,6 +163,10 @@ class FileCheck:
             text = text.replace("\0", " ")
         start = process_time()
         try:
+            if self.is_machine:
+                from ptxlint.frontends.sass import parse as parse_listing
+
+                return parse_listing(text, self.path)
             from ptxlint.frontends.ptx import parse
 
             return parse(text, self.path, parser=self.checker.options.parser)
@@ -185,6 +192,8 @@ class FileCheck:
         places = Places(module, checker.sources)
         self.suppressions = bearing_on(module, checker.python_suppressions)
         known = self._problems(module, places)
+        if self.is_machine and module.functions and not module.files:
+            self._no_lines()
         arch = find_arch(module.arch)
         metadata = self._metadata()
         kernels = module.kernels()
@@ -197,7 +206,7 @@ class FileCheck:
                 line = module.source.position(function.offset).line
                 self.kernels.append(summarise(function, module.arch, self.path, line, beside))
                 self._unreferenced(function, places)
-            words = KernelWords(module, function, checker.reader)
+            words = NO_WORDS if self.is_machine else KernelWords(module, function, checker.reader)
             effort = self.checker.options.budget
             facts = Facts(module, function, arch, beside, words, effort)
             if launches is not None and function.is_kernel:
@@ -211,10 +220,20 @@ class FileCheck:
                 tidy()
         self.covered = self._covered(module, places)
 
+    def _no_lines(self) -> None:
+        """Machine code that was assembled without lines of its source."""
+        message = "this machine code names no lines of a source: places are those of the listing"
+        help = (
+            "assemble with -lineinfo; Triton does unless TRITON_DISABLE_LINE_INFO=1; of a cubin, "
+            "nvdisasm prints lines with -gi, and cuobjdump -sass never does"
+        )
+        self._add_pseudo(INPUT, message, Place(self.path, 1, 1), help=help, severity="note")
+
     def _launches(self, kernels: list[Function]) -> FileLaunches | None:
         """The launches of this file; None without any."""
         shared = self.checker.options.launches
-        if not self.own_launches and not shared:
+        # Machine code says too little of its parameters to put values in.
+        if self.is_machine or (not self.own_launches and not shared):
             return None
         from ptxlint.engine.under_launch import FileLaunches
 
@@ -247,11 +266,8 @@ class FileCheck:
         problems = list(module.problems)
         start = process_time()
         try:
-            from ptxlint.ir.opaque import MALFORMED, set_aside
-            from ptxlint.ir.verifier import verify
-
-            problems += verify(module)
-            set_aside(module, {p.offset for p in problems if p.code in MALFORMED})
+            if not self.is_machine:
+                problems += self._verified(module, problems)
         except Exception as error:
             self._crash(error, "the verifier", Place(self.path, 1, 1), "")
         self.seconds["verify"] = process_time() - start
@@ -267,6 +283,15 @@ class FileCheck:
         message = f"{_TOO_MANY_FAULTS} faults or more: no rule was run on this module"
         self._add_pseudo(PARSE, message, Place(self.path, 1, 1), help="correct the faults first")
         return False
+
+    def _verified(self, module: Module, problems: list[Problem]) -> list[Problem]:
+        """What the verifier finds in PTX; statements that make no sense are set aside."""
+        from ptxlint.ir.opaque import MALFORMED, set_aside
+        from ptxlint.ir.verifier import verify
+
+        found = verify(module)
+        set_aside(module, {p.offset for p in (*problems, *found) if p.code in MALFORMED})
+        return found
 
     def _problem(self, problem: Problem, places: Places) -> None:
         place = places.at_offset(problem.offset)
@@ -287,7 +312,7 @@ class FileCheck:
 
     def _check_function(self, function: Function, facts: Facts, places: Places) -> None:
         for rule in self.checker.rules:
-            if rule.kernels_only and not function.is_kernel:
+            if self.level not in rule.levels or (rule.kernels_only and not function.is_kernel):
                 continue
             start, before = process_time(), sum(facts.seconds.values())
             self._run_rule(rule, function, facts, places)

@@ -100,7 +100,8 @@ def inputs(source: Source | Iterable[Source]) -> list[Found]:
     """Everything that `source` stands for."""
     single = isinstance(source, (str, os.PathLike, SourceText))
     sources: Iterable[Source] = [source] if single else source  # type: ignore[list-item, assignment]
-    return discover(
+    found: Iterable[str | Input] = (
         Input(item.path, item.text) if isinstance(item, SourceText) else os.fspath(item)
         for item in sources
     )
+    return discover(found, machine_code=True)

@@ -24,15 +24,44 @@ HEADER: Final = """\
     .param .u64 .ptr .global .align 16 out_ptr, .param .u32 n_elements)
 {
 """
+MACHINE_HEADER: Final = """\
+\t.target\tsm_90
+\t.section\t.text.sample,"ax",@progbits
+\t.other\tsample,@"STO_CUDA_ENTRY STV_DEFAULT"
+.text.sample:
+"""
+_BYTES: Final = 16
+_NO_INSTRUCTION: Final = re.compile(r"\s*(?://.*|[.$\w]+:.*)?")
 _MARK = re.compile(r"//~\s*([A-Z0-9, ]+?)\s*$")
 
 
 def module_text(sample: Sample) -> str:
-    """The PTX text of a sample: as it is if it is a whole module, else as a kernel's body."""
-    code = textwrap.dedent(sample.code).strip("\n") + "\n"
+    """The text of a sample: as it is if it is a whole module, else as a kernel's body."""
+    if sample.level == "sass":
+        return _listing(sample.code)
+    return _ptx(sample.code)
+
+
+def _ptx(code: str) -> str:
+    code = textwrap.dedent(code).strip("\n") + "\n"
     if re.search(r"^\s*\.version\b", code, re.MULTILINE):
         return code
     return HEADER + code + "}\n"
+
+
+def _listing(code: str) -> str:
+    """Lines of machine code as nvdisasm prints them; marks stay at their ends."""
+    lines = []
+    address = 0
+    for line in textwrap.dedent(code).strip("\n").splitlines():
+        if _NO_INSTRUCTION.fullmatch(line):
+            lines.append(line)
+            continue
+        mark = _MARK.search(line)
+        end = mark.start() if mark else len(line)
+        lines.append(f"        /*{address:04x}*/ {line[:end].strip()} ; {line[end:]}".rstrip())
+        address += _BYTES
+    return MACHINE_HEADER + "\n".join(lines) + "\n"
 
 
 def expected(text: str) -> Counter[tuple[str, int]]:
@@ -51,7 +80,11 @@ def check_sample(rule: type[Rule], sample: Sample, *, alone: bool = True) -> lis
     text = module_text(sample)
     metadata = metadata_of(sample)
     select = (rule.id,) if alone else ("ALL", rule.id)
-    item = Input(f"<{rule.id}>", text, metadata, launches_of(sample))
+    ptx = _ptx(sample.ptx) if sample.ptx else None
+    if sample.level == "sass":
+        # A listing has no room for marks.
+        text = "\n".join(_MARK.sub("", line) for line in text.splitlines()) + "\n"
+    item = Input(f"<{rule.id}>", text, metadata, launches_of(sample), ptx=ptx)
     report = run([item], Options(select=select))
     return list(report.findings)
 

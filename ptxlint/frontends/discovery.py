@@ -1,4 +1,7 @@
-"""From what the user named to PTX texts: files, directories, Triton caches, standard input."""
+"""From what the user named to texts to check: files, directories, Triton caches, standard input.
+
+A text is PTX, or a listing of machine code, which cubins are read as.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +19,16 @@ if TYPE_CHECKING:
 STDIN = "<stdin>"
 _HERE = os.curdir + os.sep
 _MANIFEST = "manifest.json"
+_MACHINE_SUFFIXES = (".cubin", ".sass")
+_MOST_BYTES = 1 << 30
+"""A larger library is not taken apart."""
 _PROBE = 4096
 _GARBAGE_SHARE = 0.05
 """Share of control bytes in the first bytes above which a file is no text."""
 _MAGIC = (
     (b"\x7fELF", "an ELF file (a cubin or an object)", "give the .ptx it was assembled from"),
     (b"\x50\xed\x55\xba", "a CUDA fat binary", "extract its PTX: cuobjdump -ptx FILE"),
+    (b"!<arch>\n", "an archive", "extract its PTX: cuobjdump -ptx FILE"),
     (b"BC\xc0\xde", "LLVM bitcode", "compile it to PTX first"),
     (b"\xff\xfe", "UTF-16 text", "save it as UTF-8 or ASCII"),
     (b"\xfe\xff", "UTF-16 text", "save it as UTF-8 or ASCII"),
@@ -31,13 +38,24 @@ _MAGIC = (
 
 
 class Input(NamedTuple):
-    """One PTX text to check. `text` is None until it is read from `path`; `metadata` is None
-    when it is to be looked for beside the file. `launches` are those that came with it."""
+    """One text to check. `text` is None until it is read from `path`, or from the bytes of a
+    `cubin` that lies in no file of its own; `metadata` is None when it is to be looked for beside
+    the file. `launches` are those that came with it. `ptx` is what machine code was assembled
+    from; None when that is to be looked for beside the file."""
 
     path: str
     text: str | None = None
     metadata: KernelMetadata | None = None
     launches: tuple[Launch, ...] = ()
+    cubin: bytes | None = None
+    ptx: str | None = None
+
+
+class Code(NamedTuple):
+    """A text that was read: PTX, or a listing of machine code."""
+
+    text: str
+    is_machine: bool
 
 
 class InputFault(NamedTuple):
@@ -53,11 +71,15 @@ class InputFault(NamedTuple):
 Found: TypeAlias = Input | InputFault
 
 
-def discover(paths: Iterable[str | Input]) -> list[Found]:
+def discover(paths: Iterable[str | Input], machine_code: bool = False) -> list[Found]:
     """All inputs that these paths stand for, each once, in a fixed order.
 
     A directory stands for every `*.ptx` below it, a captured bundle for the kernels in its manifest
     with their launches; `-` for standard input; an `Input` for itself.
+
+    With `machine_code` a file that holds cubins stands for each of them, and a directory also for
+    those `*.cubin` and `*.sass` below it beside which no PTX lies: in a Triton cache both are of
+    the same kernel.
     """
     found: list[Found] = []
     seen: set[str] = set()
@@ -65,7 +87,7 @@ def discover(paths: Iterable[str | Input]) -> list[Found]:
         if isinstance(path, Input):
             found.append(path)
             continue
-        for item in _expand(path):
+        for item in _expand(path, machine_code):
             key = item.path if isinstance(item, InputFault) else os.path.abspath(item.path)
             if key not in seen:
                 seen.add(key)
@@ -73,25 +95,67 @@ def discover(paths: Iterable[str | Input]) -> list[Found]:
     return found
 
 
-def _expand(path: str) -> Iterator[Found]:
+def _expand(path: str, machine_code: bool) -> Iterator[Found]:
     if path == "-":
-        yield _read_stdin()
+        yield from _read_stdin(machine_code)
     elif not path or "\0" in path:
         yield InputFault(path.replace("\0", "\\0"), "this is no path")
     elif os.path.isdir(path):
-        items = list(_walk(path))
+        items = list(_walk(path, machine_code))
         # A fault with advice is one of a bundle, which says more.
         if not any(isinstance(item, Input) or item.hint for item in items):
-            yield InputFault(path, "no PTX in this directory", "expected files named *.ptx")
+            also = " or *.cubin" if machine_code else ""
+            hint = f"expected files named *.ptx{also}"
+            yield InputFault(path, "no PTX in this directory", hint)
         yield from items
     elif not os.path.lexists(path):
         yield InputFault(path, "no such file or directory")
+    elif machine_code and _is_container(path):
+        yield from _members(path)
     else:
         yield Input(path)
 
 
-def _walk(top: str) -> Iterator[Found]:
-    """PTX files below a directory, sorted; links to directories are not followed."""
+def _is_container(path: str) -> bool:
+    """True for a file of several cubins, by its first bytes; a pipe is not touched."""
+    from ptxlint.frontends.machine_code import holds_cubins
+
+    if not os.path.isfile(path):
+        return False
+    try:
+        with open(path, "rb") as stream:
+            return holds_cubins(stream.read(_PROBE))
+    except OSError:
+        return False
+
+
+def _members(path: str, data: bytes | None = None) -> Iterator[Found]:
+    """The cubins in a file, each as an input called after both."""
+    from ptxlint.frontends.machine_code import MachineCodeError, extracted
+
+    try:
+        if data is None:
+            if os.path.getsize(path) > _MOST_BYTES:
+                message = f"this file has more than {_MOST_BYTES >> 20:,} MiB"
+                yield InputFault(path, message, "extract its cubins: cuobjdump -xelf all FILE")
+                return
+            with open(path, "rb") as stream:
+                data = stream.read()
+        cubins = extracted(data)
+    except OSError as error:
+        yield InputFault(path, f"cannot read: {error.strerror or error}")
+    except MachineCodeError as error:
+        yield InputFault(path, f"the cubins in it cannot be extracted: {error}", error.hint)
+    else:
+        if not cubins:
+            message = "there is no machine code for a GPU in this file"
+            yield InputFault(path, message, "if it holds PTX, extract it: cuobjdump -ptx FILE")
+        for name, cubin in cubins.items():
+            yield Input(f"{path}:{name}", cubin=cubin)
+
+
+def _walk(top: str, machine_code: bool) -> Iterator[Found]:
+    """Files to check below a directory, sorted; links to directories are not followed."""
     faults: list[OSError] = []
     for directory, subdirectories, names in os.walk(top, onerror=faults.append):
         subdirectories.sort()
@@ -105,8 +169,9 @@ def _walk(top: str) -> Iterator[Found]:
             if directory == top:
                 message = "no bundle of ptxlint's, so that no launches are taken from it"
                 yield InputFault(os.path.join(directory, _MANIFEST), message, is_note=True)
+        taken = {n[:-4] for n in names if n.lower().endswith(".ptx")}
         for name in sorted(names):
-            if name.lower().endswith(".ptx") and not name.startswith(GROUP_PREFIX):
+            if _is_wanted(name, taken, machine_code) and not name.startswith(GROUP_PREFIX):
                 path = os.path.join(directory, name).removeprefix(_HERE)
                 # A pipe or a device in a tree would block; a broken link is reported on reading.
                 if os.path.isfile(path) or not os.path.exists(path):
@@ -115,28 +180,90 @@ def _walk(top: str) -> Iterator[Found]:
         yield InputFault(str(fault.filename), f"cannot list: {fault.strerror}")
 
 
-def _read_stdin() -> Found:
+def _is_wanted(name: str, stems: set[str], machine_code: bool) -> bool:
+    """True for PTX, and for machine code beside which none of these stems' PTX lies."""
+    lower = name.lower()
+    if lower.endswith(".ptx"):
+        return True
+    if not machine_code or not lower.endswith(_MACHINE_SUFFIXES):
+        return False
+    stem = name.rpartition(".")[0]
+    if stem in stems:
+        return False
+    # The cubin and its listing are one kernel too.
+    stems.add(stem)
+    return True
+
+
+def _read_stdin(machine_code: bool) -> Iterator[Found]:
+    from ptxlint.frontends.machine_code import holds_cubins, is_cubin
+
+    data = _stdin_bytes()
+    if isinstance(data, InputFault):
+        yield data
+    elif machine_code and is_cubin(data):
+        yield Input(STDIN, cubin=data)
+    elif machine_code and holds_cubins(data):
+        yield from _members(STDIN, data)
+    else:
+        text = decode(data, STDIN)
+        yield text if isinstance(text, InputFault) else Input(STDIN, text)
+
+
+def _stdin_bytes() -> bytes | InputFault:
     stream = getattr(sys.stdin, "buffer", None)
     if stream is None:
         return InputFault(STDIN, "standard input is closed")
     try:
-        data = stream.read()
+        data: bytes = stream.read()
     except OSError as error:
         return InputFault(STDIN, f"cannot read: {error.strerror or error}")
-    text = decode(data, STDIN)
-    return text if isinstance(text, InputFault) else Input(STDIN, text)
+    return data
 
 
 def read(item: Input) -> str | InputFault:
-    """The text of an input."""
+    """The text of an input that is to be PTX."""
     if item.text is not None:
         return item.text if item.text.strip() else _empty(item.path)
+    data = _bytes(item)
+    return data if isinstance(data, InputFault) else decode(data, item.path)
+
+
+def read_code(item: Input) -> Code | InputFault:
+    """The text of an input that is PTX or machine code."""
+    from ptxlint.frontends.machine_code import (
+        MachineCodeError,
+        disassembled,
+        is_cubin,
+        is_listing,
+        listing,
+    )
+
+    try:
+        if item.text is None:
+            data = _bytes(item)
+            if isinstance(data, InputFault):
+                return data
+            if is_cubin(data):
+                return Code(disassembled(data), True)
+            text = decode(data, item.path)
+        else:
+            text = read(item)
+        if isinstance(text, InputFault):
+            return text
+        return Code(listing(text), True) if is_listing(text) else Code(text, False)
+    except MachineCodeError as error:
+        return InputFault(item.path, str(error), error.hint)
+
+
+def _bytes(item: Input) -> bytes | InputFault:
+    if item.cubin is not None:
+        return item.cubin
     try:
         with open(item.path, "rb") as stream:
-            data = stream.read()
+            return stream.read()
     except OSError as error:
         return InputFault(item.path, f"cannot read: {error.strerror or error}")
-    return decode(data, item.path)
 
 
 def _empty(path: str) -> InputFault:

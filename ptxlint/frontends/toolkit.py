@@ -22,6 +22,7 @@ from ptxlint.resources import Resources
 SECONDS: Final = 300.0
 """So long may one call take: the largest kernels known took three seconds (measured)."""
 ASSEMBLERS: Final = ("ptxas", "ptxas-blackwell")
+_NO_CODE: Final = "does not contain device code"
 _RELEASE: Final = re.compile(r"release (\d+)\.(\d+)")
 
 
@@ -106,14 +107,51 @@ def disassemble(cubin: bytes, *options: str, seconds: float = SECONDS) -> str:
         source = os.path.join(directory, "kernel.cubin")
         with open(source, "wb") as file:
             file.write(cubin)
-        return _run([find_tool("nvdisasm"), *options, source], seconds, output_only=True)
+        try:
+            return _run([find_tool("nvdisasm"), *options, source], seconds, output_only=True)
+        except ToolError as error:
+            raise ToolError(str(error).replace(source, "the cubin")) from None
 
 
-def _run(words: list[str], seconds: float, output_only: bool = False) -> str:
+def extract(file: bytes, seconds: float = SECONDS) -> dict[str, bytes]:
+    """The cubins in a fat binary, an object, a library or an archive, by the names that
+    `cuobjdump` gives them, in its order. Raises `ToolError`."""
+    with tempfile.TemporaryDirectory(prefix="ptxlint-") as directory:
+        source = os.path.join(directory, "file")
+        target = os.path.join(directory, "cubins")
+        os.mkdir(target)
+        with open(source, "wb") as stream:
+            stream.write(file)
+        try:
+            _run([find_tool("cuobjdump"), "-xelf", "all", source], seconds, directory=target)
+        except ToolError as error:
+            if _NO_CODE in str(error):
+                return {}
+            raise ToolError(str(error).replace(source, "the file")) from None
+        found = {}
+        for name in sorted(os.listdir(target), key=_by_number):
+            with open(os.path.join(target, name), "rb") as cubin:
+                # Names start with that of the file, which is ours.
+                found[name.removeprefix("file.")] = cubin.read()
+        return found
+
+
+def _by_number(name: str) -> list[tuple[int, str]]:
+    return [(int(part) if part.isdigit() else 0, part) for part in name.split(".")]
+
+
+def _run(
+    words: list[str], seconds: float, output_only: bool = False, directory: str | None = None
+) -> str:
     name = os.path.basename(words[0])
     try:
         done = subprocess.run(
-            words, capture_output=True, timeout=seconds, check=False, stdin=subprocess.DEVNULL
+            words,
+            capture_output=True,
+            timeout=seconds,
+            check=False,
+            stdin=subprocess.DEVNULL,
+            cwd=directory,
         )
     except subprocess.TimeoutExpired:
         raise ToolError(f"{name} took longer than {seconds:,.0f} seconds") from None
@@ -174,5 +212,6 @@ def _cuda(name: str) -> tuple[int, int] | None:
 
 
 __all__ = [
-    "Assembled", "Assembler", "ToolError", "assemble", "disassemble", "find_assembler", "find_tool",
+    "Assembled", "Assembler", "ToolError", "assemble", "disassemble", "extract", "find_assembler",
+    "find_tool",
 ]  # fmt: skip

@@ -132,13 +132,13 @@ class _Writer:
 
 
 def _read_ptx(path: str) -> SourceText | None:
-    from ptxlint.frontends.discovery import Input, InputFault, read
+    from ptxlint.frontends.discovery import Input, InputFault, read_code
 
     # What came through a pipe is gone, and reading it again would block.
     if not is_regular(path):
         return None
-    text = read(Input(path))
-    return None if isinstance(text, InputFault) else SourceText(text, path)
+    code = read_code(Input(path))
+    return None if isinstance(code, InputFault) else SourceText(code.text, path)
 
 
 def _cut(text: str, column: int) -> tuple[str, int]:

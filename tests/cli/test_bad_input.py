@@ -34,7 +34,7 @@ BAD: dict[str, tuple[bytes, str, str]] = {
     "empty": (b"", "INPUT", "the file is empty"),
     "blank": (b" \n\t\n", "INPUT", "the file is empty"),
     "cubin": (b"\x7fELF\x02\x01\x01" + bytes(64), "INPUT", "an ELF file"),
-    "fatbin": (b"\x50\xed\x55\xba" + bytes(64), "INPUT", "a CUDA fat binary"),
+    "fatbin": (b"\x50\xed\x55\xba" + bytes(64), "INPUT", "cannot be extracted"),
     "utf16": (BADLY.encode("utf-16"), "INPUT", "UTF-16 text"),
     "utf16-no-mark": (BADLY.encode("utf-16-le"), "INPUT", "binary data"),
     "noise": (bytes((i * 73 + i * i) % 256 for i in range(5000)), "INPUT", "binary data"),

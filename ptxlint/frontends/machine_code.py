@@ -1,0 +1,105 @@
+"""Machine code as an input: listings, cubins, and files that hold cubins.
+
+A cubin becomes the listing that `nvdisasm -c -gi` prints of it, so that whatever is said of it has
+a line there. Fat binaries, objects, shared objects and archives are taken apart by `cuobjdump`.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from typing import Final
+
+HEAD: Final = 1 << 16
+"""So many characters of a text are looked at to see what it is."""
+_ELF: Final = b"\x7fELF"
+_FATBIN: Final = b"\x50\xed\x55\xba"
+_ARCHIVE: Final = b"!<arch>\n"
+_EM_CUDA: Final = 190
+_MACHINE_AT: Final = 18
+_PTX: Final = re.compile(r"^[ \t]*\.version[ \t]+\d", re.MULTILINE)
+_LISTED: Final = re.compile(r"^[ \t]*/\*[0-9a-fA-F]{4,}\*/[ \t]+\S", re.MULTILINE)
+
+
+class MachineCodeError(Exception):
+    """Machine code that cannot be read: what is wrong, and what to do."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+def is_listing(text: str) -> bool:
+    """True for what nvdisasm or cuobjdump print of machine code, JSON included."""
+    head = text[:HEAD]
+    if _PTX.search(head):
+        return False
+    return _LISTED.search(head) is not None or _is_json(head)
+
+
+def _is_json(head: str) -> bool:
+    return head.lstrip().startswith("[") and '"SchemaVersion"' in head
+
+
+def listing(text: str) -> str:
+    """A listing as lines: JSON becomes what it stands for. Raises `MachineCodeError`."""
+    if not _is_json(text[:HEAD]):
+        return text
+    from ptxlint.frontends.sass.json_form import JsonFormError, as_listing
+
+    try:
+        return as_listing(text)
+    except JsonFormError as error:
+        raise MachineCodeError(str(error)) from None
+
+
+def is_cubin(head: bytes) -> bool:
+    """True for an ELF file of CUDA; the first 20 bytes are enough."""
+    return head.startswith(_ELF) and _machine(head) == _EM_CUDA
+
+
+def holds_cubins(head: bytes) -> bool:
+    """True for a file that may hold cubins: a fat binary, an object, a library, an archive."""
+    if head.startswith(_ELF):
+        return len(head) > _MACHINE_AT + 1 and _machine(head) not in (0, _EM_CUDA)
+    return head.startswith((_FATBIN, _ARCHIVE))
+
+
+def _machine(head: bytes) -> int:
+    if len(head) < _MACHINE_AT + 2:
+        return 0
+    (machine,) = struct.unpack_from("<H", head, _MACHINE_AT)
+    return int(machine)
+
+
+def disassembled(cubin: bytes) -> str:
+    """The listing of a cubin. Raises `MachineCodeError`."""
+    from ptxlint.frontends.cubin import CubinError, read_cubin
+    from ptxlint.frontends.toolkit import ToolError, disassemble
+
+    try:
+        arch = read_cubin(cubin, "").arch
+    except CubinError as error:
+        raise MachineCodeError(str(error).removeprefix(": "), "assemble or copy it again") from None
+    try:
+        return disassemble(cubin, "-c", "-gi")
+    except ToolError as error:
+        hint = f"give a listing of this {arch} code, or the PTX that it was assembled from"
+        raise MachineCodeError(str(error), hint) from None
+
+
+def extracted(file: bytes) -> dict[str, bytes]:
+    """The cubins in a file by the names that cuobjdump gives them, in its order; none if there is
+    no device code. Raises `MachineCodeError`."""
+    from ptxlint.frontends.toolkit import ToolError, extract
+
+    try:
+        return extract(file)
+    except ToolError as error:
+        raise MachineCodeError(str(error)) from None
+
+
+__all__ = [
+    "HEAD", "MachineCodeError", "disassembled", "extracted", "holds_cubins", "is_cubin",
+    "is_listing", "listing",
+]  # fmt: skip
