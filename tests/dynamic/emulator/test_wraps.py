@@ -68,6 +68,10 @@ WRONG = {
     ),
     "half": ("mul.lo.s32 %r9, %r2, %r3; shr.s32 %r10, %r9, 1;" + SIGNED, 2**30),
     "quotient": ("mul.lo.s32 %r9, %r2, %r3; div.s32 %r10, %r9, %r3;" + SIGNED, 524_288),
+    "quotient by a power of two": (
+        "mul.lo.s32 %r9, %r2, %r3; shr.s32 %r8, %r9, 31; shr.u32 %r8, %r8, 20;"
+        "add.s32 %r8, %r9, %r8; shr.s32 %r10, %r8, 12;" + SIGNED, 524_288,
+    ),
     "minimum": ("mul.lo.s32 %r9, %r2, %r3; min.s32 %r10, %r9, 100;" + SIGNED, 100),
     "chosen": (
         "mul.lo.s32 %r9, %r2, %r3; setp.eq.u32 %p1, %r3, 4096; selp.b32 %r10, %r9, 0, %p1;"
@@ -155,6 +159,10 @@ HARMLESS = {
     "a remainder by a mask": (
         "mul.lo.s32 %r9, %r2, -1640531535; shr.s32 %r8, %r9, 31; shr.u32 %r8, %r8, 29;"
         "add.s32 %r8, %r9, %r8; and.b32 %r8, %r8, -8; sub.s32 %r10, %r9, %r8;" + SIGNED
+    ),
+    "a remainder by shifts": (
+        "mul.lo.s32 %r9, %r2, -1640531535; shr.u32 %r8, %r9, 3; shl.b32 %r8, %r8, 3;"
+        "sub.s32 %r10, %r9, %r8;" + SIGNED
     ),
     "a comparison": (
         "sub.u32 %r9, %r3, %r2; setp.lt.u32 %p1, %r9, 100; selp.b32 %r10, 4, 8, %p1;" + SIGNED

@@ -3,7 +3,9 @@ taken away. A remainder is in its range whatever the number was, so a hash may w
 
 Compilers make `x % n` of this where they know n or need the quotient, too: the quotient comes from
 `div`, from the upper half of a product (T. Granlund and P. Montgomery, "Division by invariant
-integers using multiplication", PLDI 1994), from a shift or a mask.
+integers using multiplication", PLDI 1994), from a shift or a mask. What is not multiplied again
+is no multiple of the quotient: a quotient that is rounded toward zero adds bits of the sign to the
+number first.
 """
 
 from __future__ import annotations
@@ -16,8 +18,7 @@ from ptxlint.ir.operand import Operand, Register
 
 _DEPTH: Final = 8
 _PASSED: Final = frozenset("mul mad shl shr add sub cvt and neg div mov".split())
-_CUTTING: Final = frozenset(("and", "shr", "div"))
-"""Drop a part of the number."""
+_SCALING: Final = frozenset(("mul", "mad", "shl"))
 
 
 class Remainders:
@@ -52,17 +53,28 @@ class Remainders:
             return False
         if not isinstance(number, Register):
             return False
-        found = any(self._comes_from(o, number, instr.index, _DEPTH, False) for o in taken)
+        is_scaled = instr.opcode == "mad"
+        found = any(
+            self._comes_from(o, number, instr.index, _DEPTH, False, is_scaled) for o in taken
+        )
         if not found and instr.opcode == "add":
             other = instr.operands[1]
             return isinstance(other, Register) and self._comes_from(
-                number, other, instr.index, _DEPTH, False
+                number, other, instr.index, _DEPTH, False, False
             )
         return found
 
     def _comes_from(
-        self, operand: Operand, number: Register, before: int, depth: int, is_cut: bool
+        self,
+        operand: Operand,
+        number: Register,
+        before: int,
+        depth: int,
+        is_cut: bool,
+        is_scaled: bool,
     ) -> bool:
+        """True if an operand is a number of which a part was dropped; what is left is in its place
+        still, or was multiplied (`is_scaled`)."""
         if not isinstance(operand, Register) or not depth:
             return False
         if operand.name == number.name:
@@ -70,9 +82,15 @@ class Remainders:
         instr = self.defined(operand, before)
         if instr is None or instr.opcode not in _PASSED:
             return False
-        cut = is_cut or instr.opcode in _CUTTING or instr.shape.has("hi")
+        if instr.opcode in ("shr", "div") or instr.shape.has("hi"):
+            if not is_scaled:
+                return False
+            is_cut = True
+        is_cut = is_cut or instr.opcode == "and"
+        is_scaled = is_scaled or instr.opcode in _SCALING
         return any(
-            self._comes_from(o, number, instr.index, depth - 1, cut) for o in instr.operands[1:]
+            self._comes_from(o, number, instr.index, depth - 1, is_cut, is_scaled)
+            for o in instr.operands[1:]
         )
 
 
