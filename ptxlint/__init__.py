@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ptxlint.config import Config, ConfigError
     from ptxlint.diagnostics import Finding, Place, Related
     from ptxlint.engine.api import check
+    from ptxlint.engine.baseline.layout import BaselineError
     from ptxlint.engine.report import Report, Summary
     from ptxlint.engine.result import KernelSummary
     from ptxlint.engine.selection import SelectionError
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "BaselineError",
     "Config",
     "ConfigError",
     "Finding",
@@ -42,6 +44,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "BaselineError": "ptxlint.engine.baseline.layout",
     "Config": "ptxlint.config",
     "ConfigError": "ptxlint.config",
     "Finding": "ptxlint.diagnostics",

@@ -40,6 +40,8 @@ class Config(NamedTuple):
     per_path_ignores: tuple[tuple[str, tuple[str, ...]], ...] = ()
     format: str = ""
     exit_zero: bool = False
+    baseline: str = ""
+    """The file whose findings are held back, relative to here."""
     root: str = ""
     path: str = ""
 
@@ -181,6 +183,13 @@ class _Reader:
         self._fault(key, f"{key!r} cannot be {_show(value)}; {advice}")
         return ""
 
+    def file(self, key: str, value: Any) -> str:
+        """A file, relative to the folder of the settings."""
+        if isinstance(value, str) and value:
+            return os.path.normpath(os.path.join(os.path.dirname(self.path), value))
+        self._fault(key, f"{key!r} must be the path of a file, not {_show(value)}")
+        return ""
+
     def switch(self, key: str, value: Any) -> bool:
         """true or false."""
         if isinstance(value, bool):
@@ -196,6 +205,7 @@ _READERS: Final[dict[str, Callable[[_Reader, str, Any], Any]]] = {
     "per-path-ignores": _Reader.path_ignores,
     "format": _Reader.format,
     "exit-zero": _Reader.switch,
+    "baseline": _Reader.file,
 }
 
 

@@ -27,6 +27,12 @@ from ptxlint.config import FORMATS, Config, ConfigError, find_config, load_confi
     help="Check the kernels under the launches in this JSON file.",
 )
 @click.option(
+    "--baseline",
+    metavar="FILE",
+    help="Report what is new and what got worse since this baseline.",
+)
+@click.option("--no-baseline", is_flag=True, help="Use no baseline, whatever the settings say.")
+@click.option(
     "--format",
     "format_",
     type=click.Choice(FORMATS),
@@ -69,6 +75,8 @@ def command(
     ignore: tuple[str, ...],
     arch: tuple[str, ...],
     launch_files: tuple[str, ...],
+    baseline: str | None,
+    no_baseline: bool,
     format_: str | None,
     output: str | None,
     jobs: int,
@@ -89,13 +97,15 @@ def command(
     """
     if config_path and no_config:
         raise click.UsageError("--config and --no-config exclude each other")
+    if baseline is not None and no_baseline:
+        raise click.UsageError("--baseline and --no-baseline exclude each other")
     from ptxlint.engine.api import check
     from ptxlint.engine.registry import default_registry
     from ptxlint.engine.selection import SelectionError
     from ptxlint.frontends.target_filter import TargetNameError
     from ptxlint.reporters import render
 
-    config = _settings(paths, config_path, no_config)
+    config = settings(paths, config_path, no_config)
     chosen = format_ or config.format or "text"
     progress = _Progress()
     try:
@@ -112,6 +122,7 @@ def command(
             budget=budget,
             progress=progress,
             launch=launch_files,
+            baseline="" if no_baseline else baseline,
         )
     except SelectionError as error:
         # What the word stands for may be a rule that is there and did not load.
@@ -121,7 +132,7 @@ def command(
         raise click.ClickException(f"{where}: {error}" if where else str(error)) from None
     except TargetNameError as error:
         raise click.ClickException(f"--arch: {error}") from None
-    except _launch_file_error() as error:
+    except _file_errors() as error:
         raise click.ClickException(str(error)) from None
     finally:
         progress.close()
@@ -139,14 +150,15 @@ def command(
     return report.exit_code
 
 
-def _launch_file_error() -> type[Exception]:
-    """What a bad file of launches raises; asked for when something was raised."""
+def _file_errors() -> tuple[type[Exception], ...]:
+    """What bad files of launches and baselines raise; asked for when something was raised."""
+    from ptxlint.engine.baseline.layout import BaselineError
     from ptxlint.frontends.launch_file import LaunchFileError
 
-    return LaunchFileError
+    return LaunchFileError, BaselineError
 
 
-def _settings(paths: tuple[str, ...], named: str | None, none: bool) -> Config:
+def settings(paths: tuple[str, ...], named: str | None, none: bool) -> Config:
     """The settings to use. A fault in them ends the command."""
     try:
         if none:

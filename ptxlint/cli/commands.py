@@ -13,6 +13,7 @@ COMMANDS: Final = {
     "check": "Check PTX files and directories and print findings.",
     "capture": "Run a script and write its Triton kernels and launches to a bundle.",
     "emulate": "Run kernels on numpy arrays, without a GPU, and print what they do wrong.",
+    "baseline": "Write down what is found now, so that checks report what is new.",
     "diff": "Compare two builds: what has changed, where, and what got worse.",
     "rule": "Explain one rule, or all of them.",
     "rules": "List the rules, one a line.",

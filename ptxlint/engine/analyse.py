@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ptxlint.diagnostics import SEVERITY_ORDER, Finding, Place, Related
 from ptxlint.engine.collector import collector_paused, tidy
 from ptxlint.engine.crash import describe_crash
-from ptxlint.engine.fingerprint import Fingerprints
+from ptxlint.engine.fingerprint import Fingerprints, by_position
 from ptxlint.engine.options import Options
 from ptxlint.engine.places import Places
 from ptxlint.engine.pseudo import INPUT, INTERNAL, PARSE, PseudoRule
@@ -206,6 +206,8 @@ class FileCheck:
                 line = module.source.position(function.offset).line
                 self.kernels.append(summarise(function, module.arch, self.path, line, beside))
                 self._unreferenced(function, places)
+                if checker.options.measures and known:
+                    self._measure(function, beside, places)
             words = NO_WORDS if self.is_machine else KernelWords(module, function, checker.reader)
             effort = self.checker.options.budget
             facts = Facts(module, function, arch, beside, words, effort)
@@ -257,6 +259,18 @@ class FileCheck:
         fingerprint = self.fingerprints.next(INPUT.id, kernel, message)
         finding = pseudo_finding(INPUT, message, place, "", help)
         self._add(finding._replace(kernel=kernel, arch=self.arch, fingerprint=fingerprint))
+
+    def _measure(self, function: Function, beside: KernelMetadata | None, places: Places) -> None:
+        """Note what a baseline keeps of a kernel."""
+        from ptxlint.engine.baseline.measures import measure
+
+        try:
+            measures = measure(function, self.path, beside)
+        except Exception as error:
+            place = places.of_function(function)
+            self._crash(error, "the measuring for the baseline", place, function.name, places)
+        else:
+            self.kernels[-1] = self.kernels[-1]._replace(measures=measures)
 
     def _problems(self, module: Module, places: Places) -> bool:
         """Findings for the faults of the text, in text order, an opcode at most once.
@@ -350,7 +364,8 @@ class FileCheck:
             launch = self._first_under(hit.launch, rule, function, hit.at, said)
             if launch is None:
                 return
-        fingerprint = self.fingerprints.next(rule.id, function.name, hit.key or hit.message)
+        key = by_position(hit.key or hit.message, function)
+        fingerprint = self.fingerprints.next(rule.id, function.name, key)
         related = tuple(Related(translate(n.message), places.of(n.at)) for n in hit.related)
         self._add(
             Finding(

@@ -15,6 +15,7 @@ from ptxlint.frontends.target_filter import parse_targets
 from ptxlint.source import SourceText
 
 if TYPE_CHECKING:
+    from ptxlint.engine.baseline.entries import Baseline
     from ptxlint.launches import Launch
 
 Source: TypeAlias = str | os.PathLike[str] | SourceText
@@ -36,6 +37,7 @@ def check(
     budget: float = 1.0,
     progress: Progress | None = None,
     launch: LaunchFiles = (),
+    baseline: str | os.PathLike[str] | Baseline | None = None,
 ) -> Report:
     """Check PTX and return all findings, verdicts and counts.
 
@@ -46,10 +48,12 @@ def check(
     Without `evidence` verdicts do not list what they rest on, which saves time. Each analysis may
     take a number of steps that grows with the kernel; `budget` multiplies it. `launch` names files
     of launches (docs/launch-files.md) that the kernels are checked under.
+    What is in `baseline`, a file or a `Baseline`, is held back, and what got worse is reported
+    (docs/baseline.md); None takes that of `config`, "" none.
 
     Whatever is wrong with an input is a finding (`PARSE`, `INPUT`, `INTERNAL`), never an
     exception. Raises `ConfigError`, `SelectionError` or `TargetNameError` for bad settings and
-    `LaunchFileError` for a bad file of launches.
+    `LaunchFileError` for a bad file of launches, `BaselineError` for a bad baseline.
     """
     if parser not in ("memo", "lark"):
         raise ValueError(f"parser {parser!r} is neither 'memo' nor 'lark'")
@@ -58,6 +62,7 @@ def check(
     if not 0 < budget < 1e9:
         raise ValueError(f"budget is {budget}; give a factor greater than 0")
     settings = _settings(config)
+    known = _baseline(settings.baseline if baseline is None else baseline)
     options = Options(
         words(select) or settings.select,
         words(ignore) or settings.ignore,
@@ -68,9 +73,10 @@ def check(
         statistics,
         evidence,
         budget,
+        known is not None,
         _launches(launch),
     )
-    return run(inputs(source), options, jobs, progress)
+    return run(inputs(source), options, jobs, progress, baseline=known)
 
 
 def _launches(files: LaunchFiles) -> tuple[Launch, ...]:
@@ -82,6 +88,17 @@ def _launches(files: LaunchFiles) -> tuple[Launch, ...]:
 
         out += read_launch_file(os.fspath(path))
     return tuple(out)
+
+
+def _baseline(given: str | os.PathLike[str] | Baseline) -> Baseline | None:
+    if not isinstance(given, (str, os.PathLike)):
+        return given
+    path = os.fspath(given)
+    if not path:
+        return None
+    from ptxlint.engine.baseline.layout import read_baseline
+
+    return read_baseline(path)
 
 
 def _settings(config: Config | str | os.PathLike[str] | None) -> Config:

@@ -9,7 +9,10 @@ renumbered registers, moved lines, another path and a build with or without line
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from ptxlint.ir.function import Function
 
 _REGISTER = re.compile(r"%[A-Za-z_$][A-Za-z_]*\d+")
 _LABEL = re.compile(r"\$L__\w+|\bBB\d+_\d+\b")
@@ -22,6 +25,16 @@ def normalise(message: str) -> str:
     if "%" in message:
         message = _REGISTER.sub(lambda match: match[0].rstrip("0123456789"), message)
     return _LABEL.sub("$L", message)
+
+
+def by_position(text: str, function: Function) -> str:
+    """The text with parameters called by their number, as compilers call them."""
+    name = function.name
+    for at, parameter in enumerate(function.params):
+        if parameter.name in text and parameter.name != f"{name}_param_{at}":
+            word = rf"(?<![\w$%]){re.escape(parameter.name)}(?![\w$])"
+            text = re.sub(word, f"{name}_param_{at}".replace("\\", r"\\"), text)
+    return text
 
 
 class Fingerprints:

@@ -28,5 +28,7 @@ class Options(NamedTuple):
     """Keep what verdicts rest on; putting it into words takes time."""
     budget: float = 1.0
     """What the work budgets of the analyses are multiplied with."""
+    measures: bool = False
+    """Note each kernel's hashes and numbers, for a baseline."""
     launches: tuple[Launch, ...] = ()
     """Launches of kernels in whichever of the files they are."""

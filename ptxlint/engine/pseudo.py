@@ -73,7 +73,45 @@ MALFORMED: Final = PseudoRule(
     category="suppression",
     family="suppression",
 )
+VERDICT_WORSE: Final = PseudoRule(
+    "BAS901",
+    "verdict-worse",
+    "warning",
+    "A property that was proved in the baseline is open or refuted now.",
+    "What could be relied on when the baseline was made cannot be any more. It is told under "
+    "`check --baseline` for each kernel and rule whose verdicts got worse; as a note where the "
+    "kernel itself is the same.",
+    "Look at the change that the verdict's reason points at; if it is meant, write the baseline "
+    "anew with `ptxlint baseline`.",
+    category="baseline",
+    family="baseline",
+)
+NUMBERS_WORSE: Final = PseudoRule(
+    "BAS902",
+    "numbers-worse",
+    "note",
+    "A kernel takes more registers or spills more than in the baseline, or guards fewer accesses.",
+    "None of this need be wrong, and all of it is worth a look: spills cost time (they are a "
+    "warning), and a guard that is gone may have been needed. Registers and spills are compared "
+    "where an assembler, a log, a cubin or metadata tells them on both sides.",
+    "Look at what the change keeps alive or no longer masks (`ptxlint diff` tells by Python "
+    "line); if it is meant, write the baseline anew with `ptxlint baseline`.",
+    category="baseline",
+    family="baseline",
+)
+STALE: Final = PseudoRule(
+    "BAS903",
+    "baseline-stale",
+    "note",
+    "Entries of the baseline do not occur any more, or their kernels were not checked.",
+    "What is kept in a baseline is held back: left there, an entry hides the same defect when it "
+    "comes back. A baseline of which no kernel at all was checked is a warning.",
+    "Take them out with `ptxlint baseline --update`, which takes in no new finding.",
+    category="baseline",
+    family="baseline",
+)
 
-PSEUDO_RULES: Final = (INPUT, INTERNAL, PARSE, UNUSED, MALFORMED)
+BASELINE_RULES: Final = (VERDICT_WORSE, NUMBERS_WORSE, STALE)
+PSEUDO_RULES: Final = (INPUT, INTERNAL, PARSE, UNUSED, MALFORMED, *BASELINE_RULES)
 FAILURES: Final = frozenset({"PARSE", "INTERNAL", "INPUT"})
 """Kinds that mean: something asked for could not be analysed. They cannot be ignored."""

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ptxlint.diagnostics import Finding
 from ptxlint.engine.pseudo import FAILURES
 from ptxlint.engine.result import KernelSummary
 from ptxlint.obligations import Obligation
 from ptxlint.source import SourceText
+
+if TYPE_CHECKING:
+    from ptxlint.engine.baseline.outcome import Outcome
 
 
 class Summary(NamedTuple):
@@ -35,7 +38,7 @@ class Summary(NamedTuple):
 class Report:
     """What `ptxlint.check` returns. Nothing in it changes afterwards."""
 
-    __slots__ = ("findings", "kernels", "obligations", "summary", "texts", "timings")
+    __slots__ = ("baseline", "findings", "kernels", "obligations", "summary", "texts", "timings")
 
     def __init__(
         self,
@@ -45,6 +48,7 @@ class Report:
         summary: Summary,
         timings: dict[str, float] | None = None,
         texts: dict[str, SourceText] | None = None,
+        baseline: Outcome | None = None,
     ) -> None:
         self.findings: tuple[Finding, ...] = tuple(findings)
         self.obligations: tuple[Obligation, ...] = tuple(obligations)
@@ -54,6 +58,8 @@ class Report:
         """Wall seconds by stage (`parse`, `analysis NAME`, `rule ID`), with `statistics` only."""
         self.texts: dict[str, SourceText] = texts or {}
         """Inputs that came as text, by path: what a renderer cannot read again."""
+        self.baseline = baseline
+        """What a baseline held back, with one only."""
 
     @property
     def exit_code(self) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ptxlint.diagnostics import Finding
+from ptxlint.engine.baseline.entries import Measures
 from ptxlint.engine.suppression import Suppression
 from ptxlint.facts import KernelMetadata
 from ptxlint.ir.function import Function, RegisterDeclaration
@@ -31,6 +32,8 @@ class KernelSummary(NamedTuple):
     """Why launches of it were not used, and how many."""
     spent: tuple[str, ...] = ()
     """Analyses that ran out of their budget."""
+    measures: Measures | None = None
+    """Hashes and numbers, where a baseline is asked for."""
 
 
 class FileResult(NamedTuple):

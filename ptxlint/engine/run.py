@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from time import perf_counter
+from typing import TYPE_CHECKING
 
 from ptxlint.diagnostics import Finding, Place
 from ptxlint.engine.analyse import Checker, input_finding, pseudo_finding
@@ -18,6 +19,10 @@ from ptxlint.engine.suppression import Suppression
 from ptxlint.frontends.discovery import Found, Input, InputFault
 from ptxlint.source import SourceText
 
+if TYPE_CHECKING:
+    from ptxlint.engine.baseline.entries import Baseline
+    from ptxlint.engine.baseline.outcome import Outcome
+
 _SHOWN_KERNELS = 8
 Progress = Callable[[int, int, str], None]
 """Called with the number of files done, of all files, and the path just done."""
@@ -29,8 +34,10 @@ def run(
     jobs: int = 1,
     progress: Progress | None = None,
     registry: Registry | None = None,
+    baseline: Baseline | None = None,
 ) -> Report:
-    """Check these inputs. `jobs` processes share the work, 0 for one per processor.
+    """Check these inputs. `jobs` processes share the work, 0 for one per processor. What is in a
+    baseline is held back.
 
     Raises `SelectionError` for a selector that matches nothing.
     """
@@ -48,8 +55,13 @@ def run(
     findings += _nothing_left(results, options)
     if options.launches:
         findings += _of_no_kernel(results, options)
+    outcome = None
+    if baseline is not None:
+        from ptxlint.engine.baseline.outcome import compare
+
+        findings, outcome = compare(results, findings, baseline, checker)
     texts = {i.path: SourceText(i.text, i.path) for i in items if isinstance(i, Input) and i.text}
-    return _report(results, findings, perf_counter() - start, options.statistics, texts)
+    return _report(results, findings, perf_counter() - start, options.statistics, texts, outcome)
 
 
 def _results(items: list[Found], checker: Checker, jobs: int) -> Iterator[FileResult]:
@@ -130,6 +142,7 @@ def _report(
     seconds: float,
     statistics: bool,
     texts: dict[str, SourceText],
+    outcome: Outcome | None,
 ) -> Report:
     merged = merge_findings(findings)
     checked = [result for result in results if not result.skipped]
@@ -151,4 +164,5 @@ def _report(
         sum(count for kernel in kernels for _, count in kernel.left_out),
     )
     obligations = merge_obligations(o for result in checked for o in result.obligations)
-    return Report(merged, obligations, kernels, summary, timings if statistics else None, texts)
+    spent_on = timings if statistics else None
+    return Report(merged, obligations, kernels, summary, spent_on, texts, outcome)

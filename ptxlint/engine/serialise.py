@@ -10,6 +10,7 @@ from ptxlint.obligations import Evidence, Generalisation, Obligation
 from ptxlint.source import SourceFrame
 
 if TYPE_CHECKING:
+    from ptxlint.engine.baseline.outcome import Outcome
     from ptxlint.engine.report import Report
 
 VERSION: Final = 1
@@ -24,9 +25,23 @@ def report_to_dict(report: Report) -> dict[str, Any]:
         "kernels": [kernel_to_dict(kernel) for kernel in report.kernels],
         "summary": {**report.summary._asdict(), "seconds": round(report.summary.seconds, 6)},
     }
+    if report.baseline is not None:
+        out["baseline"] = _baseline_to_dict(report.baseline)
     if report.timings:
         out["timings"] = {name: round(spent, 6) for name, spent in report.timings.items()}
     return out
+
+
+def _baseline_to_dict(outcome: Outcome) -> dict[str, Any]:
+    from ptxlint.engine.baseline.layout import finding_to_dict as entry_to_dict
+
+    return {
+        "path": outcome.path,
+        "unchanged": [finding_to_dict(finding) for finding in outcome.held],
+        "updated": sorted({fingerprint for _, _, fingerprint in outcome.graver}),
+        "absent": [entry_to_dict(entry) for entry in outcome.absent],
+        "unmet": [{"kernel": entry.kernel, "arch": entry.arch} for entry in outcome.unmet],
+    }
 
 
 def finding_to_dict(finding: Finding) -> dict[str, Any]:

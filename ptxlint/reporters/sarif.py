@@ -20,6 +20,7 @@ from ptxlint.reporters.wording import launch_lines, spread
 
 if TYPE_CHECKING:
     from ptxlint.diagnostics import Finding
+    from ptxlint.engine.baseline.entries import FindingEntry
     from ptxlint.engine.emulated import EmulatedRule
     from ptxlint.engine.report import Report
     from ptxlint.rulekit import Rule
@@ -40,7 +41,8 @@ def render_sarif(report: Report) -> str:
 
 def sarif_log(report: Report, kinds: tuple[PseudoRule, ...] = ()) -> dict[str, Any]:
     """The SARIF log as plain data; `kinds` explain findings that no check makes."""
-    descriptors = _descriptors(report.findings, kinds)
+    held = () if report.baseline is None else report.baseline.held
+    descriptors = _descriptors((*report.findings, *held), kinds)
     index = {descriptor["id"]: at for at, descriptor in enumerate(descriptors)}
     sources = PythonSources()
     driver = {
@@ -52,7 +54,7 @@ def sarif_log(report: Report, kinds: tuple[PseudoRule, ...] = ()) -> dict[str, A
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
         "invocations": [{"executionSuccessful": report.exit_code != 2}],
-        "results": [_result(finding, index, sources) for finding in report.findings],
+        "results": _results(report, index, sources),
     }
     s = report.summary
     if s.launches or s.left_out:
@@ -62,6 +64,37 @@ def sarif_log(report: Report, kinds: tuple[PseudoRule, ...] = ()) -> dict[str, A
             "launchesLeftOut": s.left_out,
         }
     return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
+
+
+def _results(report: Report, index: dict[str, int], sources: PythonSources) -> list[dict[str, Any]]:
+    """All findings; with a baseline those that it holds back and those that are gone, too."""
+    outcome = report.baseline
+    if outcome is None:
+        return [_result(finding, index, sources) for finding in report.findings]
+    results = [
+        {**_result(finding, index, sources), "baselineState": outcome.state(finding)}
+        for finding in report.findings
+    ]
+    results += [
+        {**_result(finding, index, sources), "baselineState": "unchanged"}
+        for finding in outcome.held
+    ]
+    return results + [_absent(entry, index) for entry in outcome.absent]
+
+
+def _absent(entry: FindingEntry, index: dict[str, int]) -> dict[str, Any]:
+    """A finding of the baseline that does not occur any more."""
+    where = {"logicalLocations": [{"name": entry.kernel, "kind": "function"}]}
+    text = f"no longer found: {entry.line}" if entry.line else "no longer found"
+    return {
+        "ruleId": entry.rule,
+        **({"ruleIndex": index[entry.rule]} if entry.rule in index else {}),
+        "level": _LEVELS[entry.severity],
+        "message": {"text": text},
+        **({"locations": [where]} if entry.kernel else {}),
+        "partialFingerprints": {"ptxlint/v1": entry.fingerprint},
+        "baselineState": "absent",
+    }
 
 
 def _descriptors(

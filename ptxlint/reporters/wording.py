@@ -25,6 +25,9 @@ def counts_line(report: Report, proved: str = "") -> str:
         extras.append(_launches_line(report))
     if s.suppressed:
         extras.append(f"{s.suppressed} suppressed")
+    if report.baseline is not None:
+        held = len(report.baseline.held)
+        extras.append(f"{counted(held, 'finding')} of the baseline")
     if s.skipped:
         extras.append(f"{counted(s.skipped, 'file')} of other architectures left out")
     return f"{line} ({'; '.join([*extras, f'{s.seconds:.2f} s'])})"

@@ -45,13 +45,13 @@ def registry() -> Registry:
 
 
 ALWAYS = {"PARSE", "INPUT", "INTERNAL"}
-SUPPRESSION = {"SUP001", "SUP002"}
+ASIDE = {"SUP001", "SUP002", "BAS901", "BAS902", "BAS903"}
 
 
 @pytest.mark.parametrize(
     ("select", "ignore", "on"),
     [
-        ([], [], {"MSK201", "MSK202", "NUM407"} | SUPPRESSION),
+        ([], [], {"MSK201", "MSK202", "NUM407"} | ASIDE),
         (["MSK"], [], {"MSK201", "MSK202"}),
         (["MSK2"], ["MSK201"], {"MSK202"}),
         (["msk201"], [], {"MSK201"}),
@@ -59,8 +59,8 @@ SUPPRESSION = {"SUP001", "SUP002"}
         (["NUM"], [], {"NUM407"}),
         (["NUM410"], [], {"NUM410"}),
         (["unbounded-exp"], [], {"NUM410"}),
-        (["ALL"], ["MSK"], {"NUM407"} | SUPPRESSION),
-        ([], ["MSK", "SUP"], {"NUM407"}),
+        (["ALL"], ["MSK"], {"NUM407"} | ASIDE),
+        ([], ["MSK", "SUP", "BAS"], {"NUM407"}),
         (["MSK201"], ["MSK"], {"MSK201"}),
         (["MSK201"], ["MSK201"], set()),
         (["PARSE"], [], set()),

@@ -1,0 +1,101 @@
+"""Which kernel of a run is which of the baseline, and what of it has got worse."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from ptxlint.engine.baseline.entries import Counts, KernelEntry
+
+
+class VerdictLoss(NamedTuple):
+    """A rule of whose verdicts fewer are proved, or more refuted, than there were."""
+
+    rule: str
+    old: Counts
+    new: Counts
+
+    @property
+    def status(self) -> str:
+        """What became of them: `refuted` or `open`."""
+        return "refuted" if self.new[1] > self.old[1] else "open"
+
+
+class Growth(NamedTuple):
+    """A number that is worse: `registers`, `spills`, `guarded`."""
+
+    name: str
+    old: int
+    new: int
+
+
+def partners(
+    old: Sequence[KernelEntry], new: Iterable[KernelEntry]
+) -> dict[KernelEntry, KernelEntry]:
+    """For kernels of a run their entries in the baseline. Of several with one name and architecture
+    those that are equal belong together, then those that do the same, those of one shape, and of
+    the rest those nearest in size."""
+    waiting: dict[tuple[str, str], list[KernelEntry]] = {}
+    for entry in old:
+        waiting.setdefault(entry.key, []).append(entry)
+    found: dict[KernelEntry, KernelEntry] = {}
+    groups: dict[tuple[str, str], list[KernelEntry]] = {}
+    for entry in new:
+        groups.setdefault(entry.key, []).append(entry)
+    for key, entries in groups.items():
+        _match(waiting.get(key, []), entries, found)
+    return found
+
+
+def _match(
+    old: list[KernelEntry], new: list[KernelEntry], found: dict[KernelEntry, KernelEntry]
+) -> None:
+    left = set(old)
+    for entry in new:
+        same = [o for o in old if o.measures.identity == entry.measures.identity]
+        if same:
+            found[entry] = entry if entry in same else same[0]
+            left -= set(same)
+    ours = [o for o in old if o in left]
+    for by_shape in (True, False):
+        for entry in new:
+            fits = [o for o in ours if not by_shape or o.measures.shape == entry.measures.shape]
+            if entry in found or not fits:
+                continue
+            size = entry.measures.instructions
+            found[entry] = nearest = min(fits, key=lambda o: abs(o.measures.instructions - size))
+            ours.remove(nearest)
+
+
+def losses(old: KernelEntry, new: KernelEntry) -> list[VerdictLoss]:
+    """The rules whose verdicts got worse. Under launches other things are proved than without, so
+    nothing is said of a kernel that had launches and has none."""
+    if old.launches and not new.launches:
+        return []
+    before = dict(old.verdicts)
+    return [
+        VerdictLoss(rule, before[rule], counts)
+        for rule, counts in new.verdicts
+        if rule in before and _is_worse(before[rule], counts)
+    ]
+
+
+def _is_worse(old: Counts, new: Counts) -> bool:
+    proved, refuted, undecided = (after - before for before, after in zip(old, new, strict=True))
+    return (refuted > 0 and (proved < 0 or undecided < 0)) or (undecided > 0 and proved < 0)
+
+
+def growths(old: KernelEntry, new: KernelEntry) -> list[Growth]:
+    """The numbers that are worse, of those that are known on both sides."""
+    before, after = old.measures, new.measures
+    out = []
+    for name in ("registers", "spills"):
+        was, now = getattr(before, name), getattr(after, name)
+        if was is not None and now is not None and now > was:
+            out.append(Growth(name, was, now))
+    if before.accesses <= after.accesses and before.guarded > after.guarded:
+        out.append(Growth("guarded", before.guarded, after.guarded))
+    return out
+
+
+__all__ = ["Growth", "VerdictLoss", "growths", "losses", "partners"]
