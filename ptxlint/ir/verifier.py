@@ -16,7 +16,7 @@ from ptxlint.ir.instruction import Instr, Shape
 from ptxlint.ir.module import Module
 from ptxlint.ir.operand import Atom, Symbol
 from ptxlint.ir.operand_check import Fault, describe, faults
-from ptxlint.ir.requirements import Need, needs_of, target_fault, version_fault
+from ptxlint.ir.requirements import needs_of, target_fault, version_fault
 from ptxlint.source import Problem
 
 MAX_PROBLEMS: Final = 200
@@ -42,7 +42,7 @@ class _Verifier:
         self.problems: list[Problem] = []
         self.number, self.suffix = _target(module)
         self.clean = _contexts.setdefault((module.version, module.arch), {})
-        self.lacks: dict[Shape, tuple[str, ...]] = {}
+        self.lacks: dict[Shape, tuple[tuple[str, str], ...]] = {}
         self.functions: dict[str, list[Function]] = {}
         for function in module.functions:
             self.functions.setdefault(function.name, []).append(function)
@@ -95,7 +95,8 @@ class _Verifier:
         if found:
             self._report(instr, found)
         if lacks:
-            self._add(instr.offset, lacks[0], "raise `.version` or `.target`", "version")
+            message, hint = lacks[0]
+            self._add(instr.offset, message, hint, "version")
         if not shape.row.known:
             self._unknown_opcode(instr)
         elif shape.row.is_call:
@@ -155,18 +156,21 @@ class _Verifier:
     def _add(self, offset: int, message: str, hint: str, code: str, note: bool = False) -> None:
         self.problems.append(Problem(offset, message, hint, code, note))
 
-    def _lacks(self, shape: Shape) -> tuple[str, ...]:
-        """What the module's version or target lacks for a shape."""
+    def _lacks(self, shape: Shape) -> tuple[tuple[str, str], ...]:
+        """Why the module's version or target does not take a shape, and what to do."""
         version = self.module.version
         lacking = []
-        for need in (*needs_of(shape), *_without_sync(shape, version, self.number)):
+        for need in needs_of(shape):
             fault = version_fault(need, version) if version > (0, 0) else ""
             if fault:
-                lacking.append(f"{fault}; the module says {version[0]}.{version[1]}")
+                lacking.append((f"{fault}; the module says {version[0]}.{version[1]}", _RAISE))
                 continue
             fault = target_fault(need, self.number, self.suffix) if self.number else ""
             if fault:
-                lacking.append(f"{fault}; the target is {self.module.arch}")
+                lacking.append((f"{fault}; the target is {self.module.arch}", _RAISE))
+        if _is_without_sync(shape) and version >= (6, 4) and self.number >= 70:
+            message = f"`{shape.opcode}` without `.sync` ended with PTX 6.4 for sm_70 and later"
+            lacking.append((message, f"write `{shape.opcode}.sync`, which names its lanes"))
         return tuple(lacking)
 
     def _unknown_opcode(self, instr: Instr) -> None:
@@ -180,6 +184,7 @@ class _Verifier:
         self._add(instr.offset, message, _similar(opcode), "unknown-opcode", note)
 
 
+_RAISE: Final = "raise `.version` or `.target`"
 _UNDOCUMENTED: Final = frozenset(
     "p2r r2p cctl cctlu scatter gather spmetadata genmetadata setmaxreg setsmemsize".split()
 )
@@ -202,11 +207,8 @@ def _target(module: Module) -> tuple[int, str]:
     return (int(match[1]), match[2]) if match else (0, "")
 
 
-def _without_sync(shape: Shape, version: tuple[int, int], number: int) -> Iterator[Need]:
-    """`shfl` and `vote` without `.sync` ended with sm_70 and PTX 6.4."""
-    ended = version >= (6, 4) and number >= 70
-    if ended and shape.opcode in ("shfl", "vote") and "sync" not in shape.modifiers:
-        yield Need(f"`{shape.opcode}` without `.sync`", (0, 0), "0a")
+def _is_without_sync(shape: Shape) -> bool:
+    return shape.opcode in ("shfl", "vote") and "sync" not in shape.modifiers
 
 
 def _all_faults(shape: Shape, slots: tuple[str, ...]) -> list[Fault]:

@@ -127,6 +127,7 @@ REGISTERS = (
         ("and.s32 %r1, %r2, %r3;", "`and` has no type `.s32`"),
         ("and.wide.b32 %r1, %r2, %r3;", "`and` has no modifier `.wide`"),
         ("elect.sync %r1|%p1, -1;", "`elect` needs sm_90 or later; the target is sm_80"),
+        ("shfl.up.b32 %r1, %r2, 1, 0;", "`shfl` without `.sync` ended with PTX 6.4 for sm_70"),
         ("wgmma.fence.sync.aligned;", "`wgmma` needs the target sm_90a; the target is sm_80"),
         ("selp.b32 %r1, %r2, %r3, %r4;", "a .b32 register stands where .pred is needed"),
         ("bra %r1;", "a .b32 register stands where a label is needed"),
