@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from textwrap import wrap
 from typing import Any, Final
+
+from .store import MOST
 
 Records = list[dict[str, Any]]
 
@@ -17,6 +20,8 @@ instructions](#instructions). The cubins that run there are assembled from the v
 emulator reads. NaN counts as NaN whatever its bits.
 
 {summary}
+
+{sampled}
 
 `python benchmarks/emulator/against_gpu.py` makes this page; `--bundle DIR` takes the launches of
 any bundle that [`ptxlint capture`](bundle.md) wrote. `tests/dynamic/emulator/test_on_gpu.py` runs
@@ -39,8 +44,10 @@ _CAPTURED: Final = """
 
 Launches of kernels of conch-triton-kernels 1.3, fla-core 0.6.0, gemlite 0.6.0.post2, liger-kernel
 0.8.5, moe-ops 0.1.0 and sageattention 1.0.6, compiled by Triton 3.9 and captured without a GPU by
-`benchmarks/audit/run_cases.py`: those with at most 64 CTAs and 4 MiB of tensors, up to four of a
-kernel, of fla the first 24 kernels. None of their code is in this repository. Inputs are random
+`benchmarks/audit/run_cases.py`: all launches with at most 64 CTAs and 4 MiB of tensors, up to four
+of a kernel, of different builds first; of fla those that the first operators of
+`benchmarks/audit/cases_fla.py` make, 24 kernels. Nothing else chose them, and what was left out
+afterwards is counted below the table. None of their code is in this repository. Inputs are random
 numbers from a seed, integers lie in what the launch promises or are zeros. There is no reference,
 so how far apart two right devices may be is found by trial: the kernel runs six times in the
 emulator with every approximate instruction, matrix product and `add` that may be fused off by as
@@ -105,7 +112,7 @@ def text(found: dict[str, Any]) -> str:
     """The whole page."""
     told = "\n".join(f"- {line}" for line in summary(found))
     parts = [
-        _INTRODUCTION.format(device=found["device"], summary=told),
+        _INTRODUCTION.format(device=found["device"], summary=told, sampled=_sampled(found)),
         _FIXTURES,
         *_fixtures(found["fixtures"]),
     ]
@@ -127,7 +134,44 @@ def _outside(ran: Records) -> str:
 
 
 def _is_alike(record: dict[str, Any]) -> bool:
-    return not any(o.get("differ", 1) for o in record["outputs"].values())
+    return all(map(_has_same_bits, record["outputs"].values()))
+
+
+def _has_same_bits(output: dict[str, Any]) -> bool:
+    """True if no element that was looked at differs, and the checksum over all is the same where
+    not all were looked at."""
+    if output.get("differ", 1):
+        return False
+    return not _is_sampled(output) or bool(output.get("equal", True))
+
+
+def _is_sampled(output: dict[str, Any]) -> bool:
+    return int(output.get("elements", 0)) > int(output.get("seen", 0))
+
+
+def _sampled(found: dict[str, Any]) -> str:
+    """What is said of tensors of which not all elements were compared."""
+    tensors = {
+        part: [o for r in found[part] for o in r.get("outputs", {}).values()]
+        for part in ("fixtures", "captured")
+    }
+    counts = {part: (sum(map(_is_sampled, all_)), len(all_)) for part, all_ in tensors.items()}
+    told = " and ".join(
+        f"{some:,} of {every:,} tensors of {part}" for part, (some, every) in counts.items() if some
+    )
+    if not told:
+        return "All elements are compared."
+    text = (
+        f"Of tensors of more than {MOST:,} elements, every so many-th is compared and counted, at "
+        f"most {MOST:,} ({told} launches); of instructions on more lanes likewise."
+    )
+    known = [part for part, all_ in tensors.items() if any("equal" in o for o in all_)]
+    if known:
+        text += (
+            f" Of {' and '.join(known)} launches a tensor is *alike in every bit* only if a "
+            "checksum over all its elements is, too."
+        )
+    return "\n".join(wrap(text, 98))
 
 
 def _is_within(record: dict[str, Any]) -> bool:
