@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from os.path import isabs, relpath
+from os.path import isabs, isfile, relpath, splitext
 from time import process_time
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,7 @@ from ptxlint.engine.suppression import (
     bearing_on,
 )
 from ptxlint.facts import NO_WORDS, Facts, KernelMetadata
-from ptxlint.frontends.discovery import STDIN, Code, Found, Input, InputFault, read_code
+from ptxlint.frontends.discovery import STDIN, Code, Found, Input, InputFault, read, read_code
 from ptxlint.frontends.target_filter import peek_target, wanted
 from ptxlint.frontends.triton_cache import MetadataError, load_metadata
 from ptxlint.obligations import (
@@ -116,6 +116,8 @@ class FileCheck:
         self.is_machine = code.is_machine
         self.level = "sass" if code.is_machine else "ptx"
         self.given_ptx = item.ptx
+        self.source: dict[str, Function] | None = None
+        """The kernels that machine code was assembled from, once somebody has looked."""
         self.given_metadata = item.metadata
         self.own_launches = item.launches
         self.met: frozenset[int] = frozenset()
@@ -213,6 +215,8 @@ class FileCheck:
             facts = Facts(module, function, arch, beside, words, effort)
             if launches is not None and function.is_kernel:
                 self._bind(launches, facts, places)
+            if self.is_machine and function.is_kernel:
+                self._know_source(facts)
             if known:
                 self._check_function(function, facts, places)
                 if function.is_kernel:
@@ -230,6 +234,29 @@ class FileCheck:
             "nvdisasm prints lines with -gi, and cuobjdump -sass never does"
         )
         self._add_pseudo(INPUT, message, Place(self.path, 1, 1), help=help, severity="note")
+
+    def _know_source(self, facts: Facts) -> None:
+        """Give a kernel of machine code the PTX that it was assembled from, if that is at hand."""
+        from ptxlint.structure.assembled_from import AssembledFrom
+
+        if self.source is None:
+            self.source = self._source_kernels()
+        facts.know(AssembledFrom, self.source.get(facts.function.name))
+
+    def _source_kernels(self) -> dict[str, Function]:
+        """The kernels of the PTX beside machine code by name; none of one that cannot be read."""
+        text: str | InputFault | None = self.given_ptx
+        if text is None:
+            path = splitext(self.path)[0] + ".ptx"
+            if self.path == STDIN or not isfile(path):
+                return {}
+            text = read(Input(path))
+        if isinstance(text, InputFault):
+            return {}
+        from ptxlint.frontends.ptx import parse
+
+        module = parse(text)
+        return {} if module.problems else {kernel.name: kernel for kernel in module.kernels()}
 
     def _launches(self, kernels: list[Function]) -> FileLaunches | None:
         """The launches of this file; None without any."""

@@ -29,6 +29,7 @@ MACHINE_HEADER: Final = """\
 \t.section\t.text.sample,"ax",@progbits
 \t.other\tsample,@"STO_CUDA_ENTRY STV_DEFAULT"
 .text.sample:
+\t//## File "sample.py", line 1
 """
 _BYTES: Final = 16
 _NO_INSTRUCTION: Final = re.compile(r"\s*(?://.*|[.$\w]+:.*)?")

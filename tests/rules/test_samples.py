@@ -19,12 +19,13 @@ if REGISTRY.problems:
 RULES = list(REGISTRY.rules.values())
 
 
-def _cases() -> list[object]:
+def _cases(*levels: str) -> list[object]:
     return [
         pytest.param(rule, sample, id=f"{rule.id}-{kind}-{number}")
         for rule in RULES
         for kind, samples in (("bad", rule.bad), ("good", rule.good))
         for number, sample in enumerate(samples)
+        if not levels or sample.level in levels
     ]
 
 
@@ -70,7 +71,7 @@ PTXAS = _ptxas()
 
 
 @pytest.mark.skipif(PTXAS is None, reason="needs the ptxas that Triton ships")
-@pytest.mark.parametrize(("rule", "sample"), _cases())
+@pytest.mark.parametrize(("rule", "sample"), _cases("ptx"))
 def test_the_assembler_takes_the_sample(rule: type[Rule], sample: Sample, tmp_path: Path) -> None:
     source = tmp_path / "sample.ptx"
     source.write_text(module_text(sample))
