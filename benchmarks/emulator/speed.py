@@ -82,7 +82,7 @@ def rates(names: tuple[str, ...], n: int, rounds: int) -> dict[str, float]:
         for at in range(rounds + 1):
             launch = build.reference.launch({"n": n}, build.constants, np.random.default_rng(0))
             arena = found.arena()
-            _, values, _ = emulated._placed(found, launch, build, arena)
+            values = emulated.place(found, launch, build, arena).parameters()
             counters = Counters() if at == rounds else None
             start = process_time()
             found.run(launch.grid, (threads, 1, 1), values, arena, build.shared, counters=counters)
@@ -128,7 +128,7 @@ def milliseconds(name: str, sizes: dict[str, int], rounds: int) -> float:
     for _ in range(rounds):
         launch = build.reference.launch(sizes, build.constants, np.random.default_rng(0))
         arena = found.arena()
-        _, values, _ = emulated._placed(found, launch, build, arena)
+        values = emulated.place(found, launch, build, arena).parameters()
         start = process_time()
         found.run(launch.grid, (threads, 1, 1), values, arena, build.shared)
         best = min(best, process_time() - start)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -157,6 +158,10 @@ def _inputs(word: str, seed: int) -> Inputs:
         return ZeroInputs()
     if word == "recorded":
         return RecordedInputs(RandomInputs(seed))
+    if not word.endswith(".npz") and not Path(word).exists():
+        raise click.ClickException(
+            f"--inputs: '{word}' is none of random, zeros, recorded, nor a file"
+        )
     try:
         return GivenInputs(read_arrays(word), RandomInputs(seed), word)
     except InputError as error:

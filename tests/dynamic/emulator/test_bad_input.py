@@ -211,6 +211,14 @@ def test_a_file_that_is_no_npz_is_told(
     assert "--inputs in.npz: " in err
 
 
+def test_inputs_that_are_neither_a_word_nor_a_file(
+    at: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, err = emulate(capsys, *put(at, kernel(SEVEN)), "--inputs", "recordd")
+    assert code == 2
+    assert "--inputs: 'recordd' is none of random, zeros, recorded, nor a file" in err
+
+
 @pytest.mark.parametrize(
     "given",
     [
