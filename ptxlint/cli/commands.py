@@ -15,6 +15,7 @@ COMMANDS: Final = {
     "emulate": "Run kernels on numpy arrays, without a GPU, and print what they do wrong.",
     "baseline": "Write down what is found now, so that checks report what is new.",
     "diff": "Compare two builds: what has changed, where, and what got worse.",
+    "compare": "Hold a kernel's builds for several architectures side by side.",
     "rule": "Explain one rule, or all of them.",
     "rules": "List the rules, one a line.",
     "show": "Print what ptxlint knows about a kernel: its CFG, IR or facts.",

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final, NamedTuple
 
-from ptxlint.arch import Arch
-from ptxlint.arch.occupancy import occupancy
 from ptxlint.cfg.build import build
+from ptxlint.comparison.measures import residency, resources_of
 from ptxlint.comparison.records import KernelRecord
 from ptxlint.comparison.verdicts import Opinions, VerdictChange, changes
-from ptxlint.engine.analyse import find_arch
-from ptxlint.engine.resources import exact
 from ptxlint.frontends.toolkit import ToolError
-from ptxlint.resources import Amount, Resources
+from ptxlint.resources import Amount
 from ptxlint.structure.alignment import Alignment, align
 from ptxlint.structure.graph import isomorphism
 from ptxlint.structure.profile import Access, Profile, profile
@@ -94,30 +91,18 @@ class Comparer:
         )
 
     def _resources(self, old: KernelRecord, new: KernelRecord, notes: list[str]) -> list[Delta]:
-        ours, theirs = self._exact(old, notes), self._exact(new, notes)
+        ours = resources_of(old, self._ptxas, notes)
+        theirs = resources_of(new, self._ptxas, notes)
         out = []
         for name in COUNTED:
             before, after = getattr(ours, name), getattr(theirs, name)
             if before is not None or after is not None:
                 known = after or before
                 out.append(Delta(name, _value(before), _value(after), known.source))
-        warps = [_occupancy(k, r) for k, r in ((old, ours), (new, theirs))]
-        if None not in warps:
-            out.append(Delta("occupancy", warps[0], warps[1], "calculated"))
+        before, after = residency(old, ours), residency(new, theirs)
+        if before is not None and after is not None:
+            out.append(Delta("occupancy", before.fraction, after.fraction, "calculated"))
         return [delta for delta in out if delta.old != delta.new]
-
-    def _exact(self, kernel: KernelRecord, notes: list[str]) -> Resources:
-        known = kernel.resources()
-        if self._ptxas is None or known.spill_stores is not None:
-            return known
-        try:
-            found = exact(kernel.module, self._ptxas).get(kernel.name)
-        except ToolError as error:
-            message = f"resources are not exact: {error}"
-            if message not in notes:
-                notes.append(message)
-            return known
-        return known if found is None else found.completed(known)
 
 
 def _machine(old: KernelRecord, new: KernelRecord, notes: list[str]) -> Alignment | None:
@@ -132,19 +117,6 @@ def _machine(old: KernelRecord, new: KernelRecord, notes: list[str]) -> Alignmen
 
 def _value(amount: Amount | None) -> float | None:
     return None if amount is None else amount.value
-
-
-def _occupancy(kernel: KernelRecord, resources: Resources) -> float | None:
-    """Warps of an SM that are resident, of those that it holds; None if that is not known."""
-    arch: Arch | None = find_arch(kernel.arch)
-    threads = kernel.function.max_threads()
-    if arch is None or threads is None or resources.registers is None:
-        return None
-    shared = sum(a.value for a in (resources.shared, resources.dynamic_shared) if a is not None)
-    try:
-        return occupancy(arch, resources.registers.value, threads, shared).fraction
-    except ValueError:
-        return None
 
 
 def _classes(old: Profile, new: Profile) -> list[Delta]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from ptxlint.engine.resources import cubin_beside, resources_beside
@@ -91,7 +92,7 @@ class Loaded(NamedTuple):
     faults: list[str]
 
 
-def load(paths: list[str]) -> Loaded:
+def load(paths: Sequence[str | Input]) -> Loaded:
     """All kernels that these paths stand for, in a fixed order."""
     kernels: list[KernelRecord] = []
     faults: list[str] = []

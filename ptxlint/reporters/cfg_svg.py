@@ -35,10 +35,11 @@ class _Box:
         self.y = 0.0
 
 
-def render_cfg_svg(facts: Facts) -> str:
-    """The graph of one function."""
+def render_cfg_svg(facts: Facts, marker: str = "tip") -> str:
+    """The graph of one function. `marker` is the id of its arrowheads, which a page with several
+    pictures must not have twice."""
     view = CfgView(facts)
-    picture = _Picture(view)
+    picture = _Picture(view, marker)
     picture.place()
     return picture.draw()
 
@@ -46,8 +47,9 @@ def render_cfg_svg(facts: Facts) -> str:
 class _Picture:
     """The layout of one graph."""
 
-    def __init__(self, view: CfgView) -> None:
+    def __init__(self, view: CfgView, marker: str) -> None:
         self.view = view
+        self.marker = marker
         self.boxes: list[_Box] = [_Box(node.rows()) for node in view.nodes]
         self.node_of: dict[int, int] = {node.block: at for at, node in enumerate(view.nodes)}
         self.paths: list[tuple[Edge, list[int]]] = []
@@ -136,7 +138,7 @@ class _Picture:
             f'height="{self.height:.0f}" viewBox="0 0 {width:.0f} {self.height:.0f}" '
             'font-family="monospace" font-size="11">',
             f"<title>{escape(self.view.name)}</title>",
-            '<defs><marker id="tip" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="7" '
+            f'<defs><marker id="{self.marker}" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="7" '
             'markerHeight="7" orient="auto"><path d="M0 0 8 4 0 8z" fill="#445"/></marker></defs>',
             f'<rect width="{width:.0f}" height="{self.height:.0f}" fill="#fff"/>',
             f'<text x="{_GAP_X:.0f}" y="20" font-weight="bold">{escape(self.view.name)}</text>',
@@ -157,7 +159,7 @@ class _Picture:
             points.append((box.x + box.width / 2, box.y))
             if not box.rows:
                 points.append((box.x + box.width / 2, box.y + box.height))
-        return _line(points, edge)
+        return _line(points, edge, self.marker)
 
     def _backward(self, edge: Edge, lane: int) -> str:
         source = self.boxes[self.node_of[edge.source]]
@@ -171,7 +173,7 @@ class _Picture:
             (x, above),
             (target.x + target.width, above),
         ]
-        return _line(points, edge)
+        return _line(points, edge, self.marker)
 
 
 def _mean(neighbours: list[int], rank: dict[int, int], own: int) -> float:
@@ -179,12 +181,12 @@ def _mean(neighbours: list[int], rank: dict[int, int], own: int) -> float:
     return sum(rank[at] for at in neighbours) / len(neighbours) if neighbours else float(own)
 
 
-def _line(points: list[tuple[float, float]], edge: Edge) -> str:
+def _line(points: list[tuple[float, float]], edge: Edge, marker: str) -> str:
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
     colour, width = ("#2457c5", 1.6) if edge.back else ("#445", 1.0)
     line = (
         f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="{width}" '
-        'marker-end="url(#tip)"/>'
+        f'marker-end="url(#{marker})"/>'
     )
     if not edge.label:
         return line

@@ -39,6 +39,25 @@ def isomorphism(first: Cfg, second: Cfg, most_steps: int = MOST_STEPS) -> Isomor
     return _searched(_drawn(first), _drawn(second), most_steps)
 
 
+def parting(first: Cfg, second: Cfg) -> tuple[int, int] | None:
+    """The first two blocks at which two graphs part, walked side by side from their entries; None
+    if the walk meets no difference."""
+    there: dict[int, int] = {first.entry: second.entry}
+    back: dict[int, int] = {second.entry: first.entry}
+    waiting = [(first.entry, second.entry)]
+    for ours, theirs in waiting:
+        mine, other = first.blocks[ours], second.blocks[theirs]
+        if len(mine.succs) != len(other.succs) or mine.leave != other.leave:
+            return ours, theirs
+        for a, b in zip(mine.succs, other.succs, strict=True):
+            if a not in there and b not in back:
+                there[a], back[b] = b, a
+                waiting.append((a, b))
+            elif there.get(a) != b or back.get(b) != a:
+                return ours, theirs
+    return None
+
+
 def _edges(cfg: Cfg, block: int, renamed: dict[int, int] | None = None) -> tuple[Any, ...]:
     """Where a block leads to, and how it leaves."""
     succs = cfg.blocks[block].succs
@@ -94,4 +113,4 @@ def _searched(first: DiGraph, second: DiGraph, most_steps: int) -> Isomorphism:
     return Isomorphism("same", dict(matcher.mapping), steps)
 
 
-__all__ = ["MOST_STEPS", "Isomorphism", "isomorphism"]
+__all__ = ["MOST_STEPS", "Isomorphism", "isomorphism", "parting"]
