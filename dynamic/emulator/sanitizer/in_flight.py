@@ -5,6 +5,10 @@ their issue and the `wgmma.wait_group` that covers them; and they are ordered be
 to these registers before by `wgmma.fence` (PTX ISA, "Register Fragments and Shared Memory Matrix
 Layouts", "wgmma.fence", "wgmma.mma_async"). One product after another may change the same
 accumulator.
+
+A `mov` out of an accumulator is no use of it yet: compilers write them in front of the wait, to
+rename or unpack what comes, and the assembler has one register for both. What it moves to is then
+under way, too, until the same wait.
 """
 
 from __future__ import annotations
@@ -33,9 +37,10 @@ _WARPS: Final = 4
 
 class _Held:
     """One register: until when products change it and read it (by CTA and warpgroup), which, and
-    when each warp touched it last."""
+    when each warp touched it last. A copy is of no product itself."""
 
-    def __init__(self, ctas: int, warps: int) -> None:
+    def __init__(self, ctas: int, warps: int, is_copy: bool) -> None:
+        self.is_copy = is_copy
         groups = -(-warps // _WARPS)
         self.changed: NDArray[np.int64] = np.zeros((ctas, groups), dtype=np.int64)
         self.read: NDArray[np.int64] = np.zeros((ctas, groups), dtype=np.int64)
@@ -51,8 +56,11 @@ class InFlight:
         self._agents = agents
         self._ctas, threads = batch.shape
         self._warps = -(-threads // _WARP)
+        own = _registers(batch)
+        self._own = bool(own)
         self._held: dict[int, _Held] = {
-            number: _Held(self._ctas, self._warps) for number in _registers(batch)
+            number: _Held(self._ctas, self._warps, number not in own)
+            for number in own | _copies(batch, own)
         }
         self._known: dict[tuple[int, Instr], tuple[list[_Held], list[_Held]]] = {}
         self._fenced: NDArray[np.int64] = np.full((self._ctas, self._warps), -1)
@@ -70,14 +78,30 @@ class InFlight:
         lanes = batch.lanes(mask if held is None else held(batch, mask))
         warps = _by_warp(lanes, self._warps)
         self._now += 1
+        is_move = instr.opcode == "mov"
         for one in reads:
-            self._tell(instr, lanes, warps, one, one.changed, "reads")
+            if not is_move:
+                self._tell(instr, lanes, warps, one, one.changed, "reads")
             one.touched[warps] = self._now
         for one in writes:
-            busy = np.maximum(one.changed, one.read)
-            self._tell(instr, lanes, warps, one, busy, "changes")
+            if not one.is_copy:
+                busy = np.maximum(one.changed, one.read)
+                self._tell(instr, lanes, warps, one, busy, "changes")
             one.touched[warps] = self._now
+            self._renew(one, reads if is_move else [], warps)
         yield
+
+    def _renew(self, one: _Held, sources: list[_Held], warps: Flags) -> None:
+        """A register gets what others hold, or something else, in some warps."""
+        moved = [source for source in sources if source.by is not None]
+        if not one.is_copy and not moved:
+            return
+        spare = one.changed.shape[1] * _WARPS - self._warps
+        there = np.pad(warps, ((0, 0), (0, spare))).reshape(*one.changed.shape, _WARPS).any(axis=2)
+        until = np.zeros_like(one.changed)
+        for source in moved:
+            until, one.by = np.maximum(until, source.changed), source.by
+        one.changed[there] = until[there]
 
     def arrive(self, frame: Frame, instr: Instr, mask: Mask) -> None:
         """Where lanes part or wait no register of products is read."""
@@ -114,7 +138,7 @@ class InFlight:
     @property
     def is_needed(self) -> bool:
         """False for a program without products."""
-        return bool(self._held)
+        return self._own
 
     # Products ---------------------------------------------------------------------------------
     def start(self, instr: Instr, leaders: Lanes, changed: list[int], read: list[int]) -> None:
@@ -162,6 +186,24 @@ def _registers(batch: Batch) -> set[int]:
             if instr.opcode == "wgmma" and instr.shape.has("mma_async"):
                 for operand in instr.operands[:2]:
                     found.update(segment.frame.number(one) for one in _parts(operand))
+    return found
+
+
+def _copies(batch: Batch, own: set[int]) -> set[int]:
+    """The registers that are moved to out of some, by one `mov` or several."""
+    moves: dict[int, set[int]] = {}
+    for segment in batch.program.segments:
+        for instr in segment.instrs:
+            if instr.opcode == "mov":
+                made = set(map(segment.frame.number, instr.defs))
+                for number in map(segment.frame.number, instr.uses):
+                    moves.setdefault(number, set()).update(made)
+    found: set[int] = set()
+    work = list(own)
+    while work:
+        fresh = moves.get(work.pop(), set()) - found - own
+        found |= fresh
+        work += fresh
     return found
 
 

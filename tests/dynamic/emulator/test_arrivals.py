@@ -119,6 +119,33 @@ def test_a_wait_or_fence_that_is_missing_is_told(
     assert any(says in fault.message for fault in told), {fault.message for fault in told}
 
 
+@pytest.mark.parametrize(
+    ("between", "behind", "is_told"),
+    [
+        ("mov.b32 %moved, ACC;", "neg.f32 %moved, %moved;", False),
+        ("mov.b32 %moved, ACC; mov.b32 %again, %moved;", "neg.f32 %again, %again;", False),
+        ("mov.b32 %moved, ACC; mov.b32 %moved, 0; neg.f32 %moved, %moved;", "", False),
+        ("mov.b32 %moved, ACC; neg.f32 %moved, %moved;", "", True),
+        ("mov.b32 %moved, ACC; mov.b32 %again, %moved; neg.f32 %again, %again;", "", True),
+        ("neg.f32 %moved, ACC;", "", True),
+    ],
+)
+def test_what_is_moved_out_of_an_accumulator_is_used_behind_the_wait(
+    between: str, behind: str, is_told: bool
+) -> None:
+    """As compilers unpack accumulators in front of the wait."""
+    text = emulated.build("flash_fwd", "sm_90").path.read_text()
+    body, place = text.find("{\n", text.find(".entry")) + 2, "wgmma.wait_group.sync.aligned 0;"
+    product = text.rfind("wgmma.mma_async", 0, text.rfind(place))
+    (accumulator,) = re.findall(r"[%]\w+", text[product:])[:1]
+    at = text.find(place, product)
+    around = f"{between} {place} {behind}".replace("ACC", accumulator)
+    changed = text[:at] + around + text[at + len(place) :]
+    changed = changed[:body] + ".reg .b32 %moved, %again;\n" + changed[body:]
+    told = [fault for fault in found("sm_90", "flash_fwd", changed) if fault.kind == "arrival"]
+    assert bool(told) == is_told
+
+
 def test_a_barrier_behind_the_wait_is_needed_by_the_other_threads() -> None:
     text = emulated.build("flash_fwd", "sm_80").path.read_text()
     changed, count = re.subn(r"(cp\.async\.wait_group\s+0;\s*)bar\.sync\s+0;", r"\1", text, count=1)
