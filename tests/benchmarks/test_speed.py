@@ -33,6 +33,12 @@ def test_the_page_has_a_part_on_the_emulator(speed: ModuleType) -> None:
     assert page.count(speed.HEADING) == 1
 
 
+def test_times_of_one_launch(speed: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(BENCHMARKS.parent / "fixtures"))
+    assert speed.milliseconds("softmax", {"rows": 1, "columns": 1024}, 2) > 0
+    assert speed.rates(("relu",), 4096, 2)["relu"] > 0
+
+
 @pytest.mark.slow
 def test_the_emulator_is_measured_alone(tmp_path: Path) -> None:
     (tmp_path / "results.md").write_text("# Speed\n\nchecks\n", encoding="utf-8")
