@@ -36,6 +36,8 @@ class SassBuilder:
         self._places: list[tuple[str, int]] = []
         self._loc: Loc | None = None
         self._low = ""
+        self._calls: list[tuple[Instr, str]] = []
+        """Calls of addresses, with their text."""
 
     # Lines ------------------------------------------------------------------------------------
     def target(self, name: str) -> None:
@@ -49,6 +51,7 @@ class SassBuilder:
         fn = SassFunction(name, "entry" if is_entry else "func", offset)
         self._function = fn
         self._registers, self._labels, self._loc, self._places = {}, {}, None, []
+        self._calls = []
         self.module.functions.append(fn)
         self.module.items.append(fn)
 
@@ -93,6 +96,8 @@ class SassBuilder:
             self.problem(offset, f"`{text.split(' ', 1)[0]}` cannot be read: {error}")
             return
         instr = self._instr(fn, read, address, offset)
+        if instr.shape.row.is_call and isinstance(instr.args[-1], Immediate):
+            self._calls.append((instr, text))
         fn.instrs.append(instr)
         fn.items.append(instr)
         fn.addresses.append(address)
@@ -128,9 +133,39 @@ class SassBuilder:
         for label in self._labels.values():
             if label.target < 0 and label.name.startswith("0x"):
                 label.target = by_address.get(int(label.name, 16), -1)
+        returns: dict[int, bool] = {}
+        for call, text in self._calls:
+            self._settle(fn, call, text, by_address, returns)
         fn.labels = [label for label in self._labels.values() if label.target >= 0]
         fn.registers = list(self._registers.values())
         self._function = None
+
+    def _settle(
+        self,
+        fn: SassFunction,
+        call: Instr,
+        text: str,
+        by_address: dict[int, int],
+        returns: dict[int, bool],
+    ) -> None:
+        """Make a call of an address a branch, if nothing returns from there: `cuobjdump` prints no
+        labels, by which the two are told elsewhere."""
+        address = call.args[-1]
+        assert isinstance(address, Immediate)
+        target = by_address.get(address.value)
+        if target is None:
+            return
+        if target not in returns:
+            returns[target] = _returns(fn, target, by_address)
+        if returns[target]:
+            return
+        name = f".L_{address.value:x}"
+        read = parse(text.replace(address.text, f"`({name})"))
+        branch = self._instr(fn, read, fn.addresses[call.index], call.offset)
+        branch.index, branch.loc = call.index, call.loc
+        self._label(name).target = target
+        fn.instrs[call.index] = branch
+        fn.items[fn.items.index(call)] = branch
 
     def _label(self, name: str) -> Label:
         label = self._labels.get(name)
@@ -204,6 +239,29 @@ class SassBuilder:
             self.module.files[number] = entry
             self.module.items.append(entry)
         return number
+
+
+def _returns(fn: SassFunction, start: int, by_address: dict[int, int]) -> bool:
+    """True if an instruction that returns may be reached from here, or if that is not known."""
+    seen: set[int] = set()
+    waiting = [start]
+    while waiting:
+        at = waiting.pop()
+        if at in seen or not 0 <= at < len(fn.instrs):
+            continue
+        seen.add(at)
+        instr = fn.instrs[at]
+        row = instr.shape.row
+        if row.terminator in ("return", "indirect"):
+            return True
+        if row.terminator == "branch":
+            waiting += [atom.target for atom in instr.args if isinstance(atom, Label)]
+        elif row.is_call:
+            # It may turn out to be a branch itself.
+            waiting += [by_address.get(a.value, -1) for a in instr.args if isinstance(a, Immediate)]
+        if instr.shape.guard or not row.terminator:
+            waiting.append(at + 1)
+    return False
 
 
 def _number(text: str) -> Immediate:

@@ -139,6 +139,20 @@ def test_places_are_chained_innermost_first() -> None:
     assert [(f.path, f.line) for f in module.frames(second.loc)] == [("c.py", 1)]
 
 
+def test_a_call_of_an_address_is_a_branch_if_nothing_returns_from_there() -> None:
+    fn = function("@P0 CALL.REL.NOINC 0x20", "EXIT", "FADD R1, R2, R3", "EXIT")
+    assert not fn.instrs[0].shape.row.is_call
+    assert [(b.start, sorted(b.succs)) for b in build(fn).blocks] == [
+        (0, [1, 2]), (1, []), (2, []),
+    ]  # fmt: skip
+    fn = function("CALL.REL.NOINC 0x20", "EXIT", "@P0 EXIT", "RET.REL.NODEC R2 0x0")
+    assert fn.instrs[0].shape.row.is_call
+    fn = function("CALL.REL.NOINC 0x20", "EXIT", "CALL.REL.NOINC 0x30", "RET.REL.NODEC R2 0x0")
+    assert all(i.shape.row.is_call for i in (fn.instrs[0], fn.instrs[2]))
+    # What is called elsewhere may return.
+    assert function("CALL.REL.NOINC 0x900", "EXIT").instrs[0].shape.row.is_call
+
+
 def test_encodings_tell_the_scheduling() -> None:
     text = (
         "\tcode for sm_90a\n\t\tFunction : k\n"
