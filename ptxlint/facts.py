@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ptxlint.ir.instruction import Instr, Shape
     from ptxlint.ir.module import Module
     from ptxlint.launches import Launch
+    from ptxlint.resources import Resources
 
 R = TypeVar("R")
 
@@ -127,6 +128,7 @@ class Facts:
         "arch",
         "budgets",
         "effort",
+        "exact",
         "function",
         "launches",
         "metadata",
@@ -150,6 +152,8 @@ class Facts:
         self.arch = arch
         """Limits of the target, None for one we have no table of."""
         self.metadata = metadata
+        self.exact: Resources | None = None
+        """What an assembler, a log or a cubin says of the function."""
         self.words = words
         """What the source calls things. The engine puts parameters' names into all that a rule
         says; ask for `mask`."""
@@ -229,6 +233,22 @@ class Facts:
                     seen.add(needed)
                     work.append(needed)
         return None
+
+    @property
+    def resources(self) -> Resources | None:
+        """Registers, spills and the like from who knows them; None if nobody has told."""
+        beside = self.metadata
+        if self.exact is not None or beside is None:
+            return self.exact
+        if beside.registers is None and beside.spills is None:
+            return None
+        from ptxlint.resources import METADATA, Amount, Resources
+
+        registers, spills = (
+            None if number is None else Amount(number, METADATA)
+            for number in (beside.registers, beside.spills)
+        )
+        return Resources("", registers=registers, spill_stores=spills)
 
     def forget(self) -> None:
         """Drop all results, and take them apart.

@@ -139,7 +139,8 @@ class RegisterPressure(Rule):
         if arch is None:
             return
         budget = _Budget(fn, facts, arch)
-        known = facts.metadata.registers if facts.metadata is not None else None
+        exact = facts.resources.registers if facts.resources is not None else None
+        known = None if exact is None else exact.value
         if known is None and _most_words(fn) <= budget.unnoticed:
             return
         pressure = facts.get(PressureAnalysis)
@@ -153,7 +154,7 @@ class RegisterPressure(Rule):
             if carried is not None:
                 yield _spill(carried, budget, pressure, facts)
                 return
-        message, advice = _advice(budget, live, taken, known is not None)
+        message, advice = _advice(budget, live, taken, "" if exact is None else exact.source)
         if message:
             yield Hit(
                 message,
@@ -383,9 +384,11 @@ def _spill(carried: _Carried, budget: _Budget, pressure: Pressure, facts: Facts)
     )
 
 
-def _advice(budget: _Budget, live: int, taken: int, exact: bool) -> tuple[str, str]:
-    """Message and help of the note; "" for none."""
-    about = f"{taken} registers a thread" if exact else f"about {live} live registers (an estimate)"
+def _advice(budget: _Budget, live: int, taken: int, exact: str) -> tuple[str, str]:
+    """Message and help of the note; "" for none. `exact` says who counted the registers."""
+    about = f"about {live} live registers (an estimate)"
+    if exact:
+        about = f"{taken} registers a thread ({exact})"
     if taken > budget.limit:
         return (
             f"{about}, far more than the {budget.limit} that {budget.source}: spills are likely",
@@ -412,19 +415,8 @@ def _ctas(count: int) -> str:
 
 def _holders(pressure: Pressure, at: Instr, facts: Facts) -> tuple[Note, ...]:
     """The source lines, or without any the instructions, whose values take most registers."""
-    notes: list[Note] = []
-    for holder in pressure.holders(at, facts.module):
-        first = next((v.definitions[0] for v in holder.values if v.definitions), None)
-        if first is not None and holder.frame is not None:
-            notes.append(Note(_share(holder.words), first))
-    if not notes:
-        by_instr: dict[Instr, int] = {}
-        for value in pressure.live_at(at):
-            for definition in value.definitions[:1]:
-                by_instr[definition] = by_instr.get(definition, 0) + value.words
-        ranked = sorted(by_instr.items(), key=lambda pair: (-pair[1], pair[0].index))
-        notes = [Note(_share(words), instr) for instr, words in ranked]
-    return tuple(notes[:_HOLDERS])
+    found = pressure.origins(at, facts.module, _HOLDERS)
+    return tuple(Note(_share(words), instr) for words, instr in found)
 
 
 def _share(words: int) -> str:

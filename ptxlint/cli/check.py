@@ -59,6 +59,10 @@ from ptxlint.config import FORMATS, Config, ConfigError, find_config, load_confi
     metavar="FACTOR",
     help="Multiply the steps that analyses may take before they leave a verdict open.",
 )
+@click.option(
+    "--exact", is_flag=True, help="Run an assembler for exact registers and spills (a compilation)."
+)
+@click.option("--ptxas", metavar="PROGRAM", default="", help="The assembler; implies --exact.")
 @click.option("--statistics", is_flag=True, help="Count findings by rule and time each stage.")
 @click.option(
     "--parser",
@@ -83,6 +87,8 @@ def command(
     exit_zero: bool,
     obligations: bool,
     budget: float,
+    exact: bool,
+    ptxas: str,
     statistics: bool,
     parser: str,
     config_path: str | None,
@@ -123,6 +129,8 @@ def command(
             progress=progress,
             launch=launch_files,
             baseline="" if no_baseline else baseline,
+            exact=exact,
+            ptxas=ptxas,
         )
     except SelectionError as error:
         # What the word stands for may be a rule that is there and did not load.

@@ -130,6 +130,24 @@ class Pressure:
         holders.sort(key=lambda h: (-h.words, h.frame is None, h.frame or ()))
         return holders
 
+    def origins(self, instr: Instr, module: Module, most: int) -> list[tuple[int, Instr]]:
+        """Where the values come from that are live just after an instruction: 32-bit words, and
+        the first instruction, for each of the source lines that hold most (of the instructions, if
+        no line is known)."""
+        found: list[tuple[int, Instr]] = []
+        for holder in self.holders(instr, module):
+            first = next((v.definitions[0] for v in holder.values if v.definitions), None)
+            if first is not None and holder.frame is not None:
+                found.append((holder.words, first))
+        if not found:
+            by_instr: dict[Instr, int] = {}
+            for value in self.live_at(instr):
+                for definition in value.definitions[:1]:
+                    by_instr[definition] = by_instr.get(definition, 0) + value.words
+            ranked = sorted(by_instr.items(), key=lambda pair: (-pair[1], pair[0].index))
+            found = [(words, at) for at, words in ranked]
+        return found[:most]
+
     def _definitions(self, instr: Instr, live: set[Register]) -> dict[Register, list[Instr]]:
         found: dict[Register, list[Instr]] = {r: [] for r in live}
         block = self._cfg.block_at(instr)

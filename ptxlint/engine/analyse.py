@@ -27,6 +27,7 @@ from ptxlint.engine.suppression import (
 )
 from ptxlint.facts import NO_WORDS, Facts, KernelMetadata
 from ptxlint.frontends.discovery import STDIN, Code, Found, Input, InputFault, read, read_code
+from ptxlint.frontends.stems import has_beside
 from ptxlint.frontends.target_filter import peek_target, wanted
 from ptxlint.frontends.triton_cache import MetadataError, load_metadata
 from ptxlint.obligations import (
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from ptxlint.ir.instruction import Instr
     from ptxlint.ir.module import Module
     from ptxlint.launch.binding import Bound
+    from ptxlint.resources import Resources
     from ptxlint.source import Problem
 
 _TOO_MANY_FAULTS = 200
@@ -200,6 +202,7 @@ class FileCheck:
         metadata = self._metadata()
         kernels = module.kernels()
         launches = self._launches(kernels)
+        exact = self._resources(module)
         for function in module.functions:
             if function.is_declaration:
                 continue
@@ -213,6 +216,7 @@ class FileCheck:
             words = NO_WORDS if self.is_machine else KernelWords(module, function, checker.reader)
             effort = self.checker.options.budget
             facts = Facts(module, function, arch, beside, words, effort)
+            facts.exact = exact.get(function.name)
             if launches is not None and function.is_kernel:
                 self._bind(launches, facts, places)
             if self.is_machine and function.is_kernel:
@@ -350,6 +354,24 @@ class FileCheck:
             help = "the kernel was checked without it; correct or remove the .json"
             self._add_pseudo(INPUT, message, place, help=help, severity="warning")
             return None
+
+    def _resources(self, module: Module) -> dict[str, Resources]:
+        """What is known for certain of the kernels' registers and spills, by name."""
+        options = self.checker.options
+        if self.is_machine or not (options.exact or has_beside(self.path)):
+            return {}
+        from ptxlint.engine.resources import exact, resources_beside
+        from ptxlint.frontends.toolkit import ToolError
+
+        found = resources_beside(self.path)
+        if not options.exact:
+            return found
+        try:
+            return exact(module, options.ptxas)
+        except ToolError as error:
+            help = "registers and spills are estimates; check without --exact, or mend the cause"
+            self._add_pseudo(INPUT, str(error), Place(self.path, 1, 1), help=help)
+            return found
 
     def _check_function(self, function: Function, facts: Facts, places: Places) -> None:
         for rule in self.checker.rules:

@@ -38,6 +38,8 @@ def check(
     progress: Progress | None = None,
     launch: LaunchFiles = (),
     baseline: str | os.PathLike[str] | Baseline | None = None,
+    exact: bool = False,
+    ptxas: str = "",
 ) -> Report:
     """Check PTX and return all findings, verdicts and counts.
 
@@ -50,6 +52,9 @@ def check(
     of launches (docs/launch-files.md) that the kernels are checked under.
     What is in `baseline`, a file or a `Baseline`, is held back, and what got worse is reported
     (docs/baseline.md); None takes that of `config`, "" none.
+    of launches (docs/launch-files.md) that the kernels are checked under. With `exact` an assembler
+    (`ptxas`, else the one that fits) tells registers and spills; a cubin or log beside a file is
+    read in any case.
 
     Whatever is wrong with an input is a finding (`PARSE`, `INPUT`, `INTERNAL`), never an
     exception. Raises `ConfigError`, `SelectionError` or `TargetNameError` for bad settings and
@@ -74,6 +79,8 @@ def check(
         evidence,
         budget,
         known is not None,
+        exact or bool(ptxas),
+        ptxas,
         _launches(launch),
     )
     return run(inputs(source), options, jobs, progress, baseline=known)

@@ -30,5 +30,9 @@ class Options(NamedTuple):
     """What the work budgets of the analyses are multiplied with."""
     measures: bool = False
     """Note each kernel's hashes and numbers, for a baseline."""
+    exact: bool = False
+    """Run an assembler for registers and spills; it costs a compilation."""
+    ptxas: str = ""
+    """The assembler to run, "" for the one that fits."""
     launches: tuple[Launch, ...] = ()
     """Launches of kernels in whichever of the files they are."""

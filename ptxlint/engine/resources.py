@@ -7,6 +7,7 @@ from functools import lru_cache
 
 from ptxlint.frontends.assembler_log import read_log
 from ptxlint.frontends.cubin import CubinError, read_cubin
+from ptxlint.frontends.stems import CUBIN, LOGS, beside
 from ptxlint.frontends.toolkit import Assembled, assemble, find_assembler
 from ptxlint.ir.module import Module
 from ptxlint.resources import Resources
@@ -17,16 +18,15 @@ _MOST_BYTES = 256 << 20
 def resources_beside(path: str) -> dict[str, Resources]:
     """What a `.cubin` and a log of `ptxas -v` (`.log`, `.ptxas`) of the same stem say of kernels,
     by name; the log where both do. Nothing if there are none, or none that can be read."""
-    stem = path[:-4] if path.lower().endswith(".ptx") else path
     found: dict[str, Resources] = {}
-    for suffix in (".log", ".ptxas"):
-        data = _bytes(stem + suffix)
+    for suffix in LOGS:
+        data = _bytes(beside(path, suffix))
         if data is not None:
             found = {**read_log(data.decode(errors="replace")), **found}
     data = cubin_beside(path)
     if data is not None:
         try:
-            kernels = read_cubin(data, stem + ".cubin").kernels
+            kernels = read_cubin(data, beside(path, CUBIN)).kernels
         except CubinError:
             return found
         for name, resources in kernels.items():
@@ -37,8 +37,7 @@ def resources_beside(path: str) -> dict[str, Resources]:
 
 def cubin_beside(path: str) -> bytes | None:
     """The bytes of the `.cubin` of the same stem as a PTX file."""
-    stem = path[:-4] if path.lower().endswith(".ptx") else path
-    return _bytes(stem + ".cubin")
+    return _bytes(beside(path, CUBIN))
 
 
 def _bytes(path: str) -> bytes | None:
