@@ -157,6 +157,7 @@ class FileCheck:
             self.text.count("\n") + 1,
             self.seconds if self.checker.options.statistics else {},
             met=self.met,
+            is_machine=self.is_machine,
         )
 
     def _parse(self) -> Module | None:

@@ -54,6 +54,8 @@ class FileResult(NamedTuple):
     skipped: str = ""
     met: frozenset[int] = frozenset()
     """Which launches of the options are of this file."""
+    is_machine: bool = False
+    """Machine code, not PTX."""
 
 
 def summarise(

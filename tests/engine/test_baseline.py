@@ -16,6 +16,8 @@ from ptxlint.cli import main
 from ptxlint.engine.baseline.entries import Baseline, FindingEntry, KernelEntry, Measures
 from ptxlint.engine.baseline.held import part
 from ptxlint.engine.baseline.layout import BaselineError, dump, read_baseline
+from ptxlint.engine.baseline.outcome import Outcome
+from ptxlint.engine.baseline.update import pruned
 from ptxlint.engine.baseline.worse import growths, losses, partners
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -359,7 +361,15 @@ def test_of_several_kernels_of_one_name_the_likeliest_belong_together() -> None:
     found = partners([far, near, shaped, same], new)
     assert [found[e] for e in new] == [far, near, shaped, same]
     assert partners([far], [*new, entry("q", "w", 89)])[new[0]] is far
+    assert partners([entry("a", is_machine=True)], [entry("b")]) == {}
     assert partners([entry("a")._replace(arch="sm_90a")], [same]) == {}
+
+
+def test_what_has_no_architecture_is_not_pruned() -> None:
+    known = FindingEntry("k", "R", "f", "note")
+    kernels = (entry("a")._replace(arch=""),)
+    outcome = Outcome("", (), frozenset(), (), (), Baseline(kernels, (known,)))
+    assert pruned(Baseline(kernels, (known,)), outcome).findings == (known,)
 
 
 @pytest.mark.parametrize(

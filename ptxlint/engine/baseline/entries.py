@@ -31,6 +31,8 @@ class KernelEntry(NamedTuple):
     measures: Measures
     verdicts: tuple[tuple[str, Counts], ...] = ()
     launches: int = 0
+    is_machine: bool = False
+    """Machine code, of which other things are said than of PTX."""
 
     @property
     def key(self) -> tuple[str, str]:

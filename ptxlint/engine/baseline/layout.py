@@ -47,7 +47,9 @@ def _kernel_to_dict(entry: KernelEntry) -> dict[str, Any]:
             for rule, counts in entry.verdicts
         },
     }
-    return {**out, "launches": entry.launches} if entry.launches else out
+    if entry.launches:
+        out["launches"] = entry.launches
+    return {**out, "machine": True} if entry.is_machine else out
 
 
 def finding_to_dict(entry: FindingEntry) -> dict[str, Any]:
@@ -131,6 +133,7 @@ class _Reader:
             Measures(words[2], words[3], *counts, *unsure),
             tuple(sorted((r, self._counts(c, f"{where}.{r}")) for r, c in verdicts.items())),
             self._unsure(entry, "launches", where) or 0,
+            entry.get("machine", False) is True,
         )
 
     def _counts(self, given: Any, where: str) -> Counts:

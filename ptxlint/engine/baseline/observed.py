@@ -37,6 +37,7 @@ def kernel_entries(result: FileResult) -> list[KernelEntry]:
             kernel.measures,
             _counts(said.get(kernel.name, ())),
             kernel.launches,
+            result.is_machine,
         )
         for kernel in result.kernels
         if kernel.measures is not None
@@ -90,7 +91,7 @@ def _order(entry: KernelEntry) -> tuple[object, ...]:
     numbers = tuple(-1 if v is None else v for v in entry.measures[2:])
     return (
         entry.kernel, natural(entry.arch), *entry.measures[:2], numbers, entry.verdicts,
-        entry.launches,
+        entry.launches, entry.is_machine,
     )  # fmt: skip
 
 

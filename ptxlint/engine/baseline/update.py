@@ -39,7 +39,9 @@ def _key(entry: FindingEntry) -> tuple[str, str, str]:
 
 
 def _is_met(entry: FindingEntry, met: set[tuple[str, str]]) -> bool:
-    return not entry.kernel or any((entry.kernel, base(arch)) in met for arch in entry.archs)
+    return not entry.kernel or any(
+        (entry.kernel, base(arch)) in met for arch in entry.archs or ("",)
+    )
 
 
 def _current(entry: FindingEntry, now: list[FindingEntry]) -> FindingEntry:

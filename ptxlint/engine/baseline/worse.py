@@ -35,13 +35,13 @@ def partners(
     """For kernels of a run their entries in the baseline. Of several with one name and architecture
     those that are equal belong together, then those that do the same, those of one shape, and of
     the rest those nearest in size."""
-    waiting: dict[tuple[str, str], list[KernelEntry]] = {}
+    waiting: dict[tuple[object, ...], list[KernelEntry]] = {}
     for entry in old:
-        waiting.setdefault(entry.key, []).append(entry)
+        waiting.setdefault((*entry.key, entry.is_machine), []).append(entry)
     found: dict[KernelEntry, KernelEntry] = {}
-    groups: dict[tuple[str, str], list[KernelEntry]] = {}
+    groups: dict[tuple[object, ...], list[KernelEntry]] = {}
     for entry in new:
-        groups.setdefault(entry.key, []).append(entry)
+        groups.setdefault((*entry.key, entry.is_machine), []).append(entry)
     for key, entries in groups.items():
         _match(waiting.get(key, []), entries, found)
     return found
