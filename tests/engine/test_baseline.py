@@ -19,6 +19,8 @@ from ptxlint.engine.baseline.layout import BaselineError, dump, read_baseline
 from ptxlint.engine.baseline.outcome import Outcome
 from ptxlint.engine.baseline.update import pruned
 from ptxlint.engine.baseline.worse import growths, losses, partners
+from ptxlint.engine.fingerprint import by_position
+from ptxlint.frontends.ptx import parse
 
 ROOT = Path(__file__).resolve().parents[2]
 FIXTURES = ROOT / "fixtures" / "ptx" / "sm_80"
@@ -440,3 +442,15 @@ def test_of_equal_findings_the_python_line_tells_which_is_new() -> None:
     assert sorted(f.place.line for f in parted.held) == [1, 2]
     unknown = part(findings, Baseline((), tuple(known)), lambda f: "")
     assert [f.place.line for f in unknown.new] == [2]
+
+
+def test_fingerprints_call_parameters_by_their_number() -> None:
+    head = ".version 8.0\n.target sm_80\n.address_size 64\n"
+    texts = []
+    for first, second in (("k_param_0", "k_param_1"), ("a", "n"), ("a$x", "a")):
+        entry_ = f".visible .entry k(.param .u64 {first}, .param .u32 {second})\n{{\nret;\n}}\n"
+        (kernel,) = parse(head + entry_).kernels()
+        texts.append(by_position(f"{second} is read before {first}, and an a", kernel))
+    assert texts[0].startswith("k_param_1 is read before k_param_0")
+    assert texts[1].startswith("k_param_1 is read before k_param_0")
+    assert texts[2].startswith("k_param_1 is read before k_param_0")
