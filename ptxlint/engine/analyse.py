@@ -213,7 +213,7 @@ class FileCheck:
                 self.kernels.append(summarise(function, module.arch, self.path, line, beside))
                 self._unreferenced(function, places)
                 if checker.options.measures and known:
-                    self._measure(function, beside, places)
+                    self._measure(function, beside, exact.get(function.name), places)
             words = NO_WORDS if self.is_machine else KernelWords(module, function, checker.reader)
             effort = self.checker.options.budget
             facts = Facts(module, function, arch, beside, words, effort)
@@ -292,12 +292,18 @@ class FileCheck:
         finding = pseudo_finding(INPUT, message, place, "", help)
         self._add(finding._replace(kernel=kernel, arch=self.arch, fingerprint=fingerprint))
 
-    def _measure(self, function: Function, beside: KernelMetadata | None, places: Places) -> None:
+    def _measure(
+        self,
+        function: Function,
+        beside: KernelMetadata | None,
+        known: Resources | None,
+        places: Places,
+    ) -> None:
         """Note what a baseline keeps of a kernel."""
         from ptxlint.engine.baseline.measures import measure
 
         try:
-            measures = measure(function, self.path, beside)
+            measures = measure(function, beside, known)
         except Exception as error:
             place = places.of_function(function)
             self._crash(error, "the measuring for the baseline", place, function.name, places)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from ptxlint.engine.baseline.entries import Measures
-from ptxlint.engine.resources import resources_beside
 from ptxlint.facts import KernelMetadata
-from ptxlint.frontends.discovery import STDIN
 from ptxlint.ir.function import Function
-from ptxlint.resources import Amount
+from ptxlint.resources import Amount, Resources
 from ptxlint.structure.canonical import canonical
 from ptxlint.structure.profile import profile
 
@@ -15,15 +13,17 @@ _GLOBAL = ("global", "")
 _KINDS = ("load", "store", "atomic", "async")
 
 
-def measure(function: Function, path: str, metadata: KernelMetadata | None) -> Measures:
-    """The measures of a kernel in a file."""
+def measure(
+    function: Function, metadata: KernelMetadata | None, known: Resources | None
+) -> Measures:
+    """The measures of a kernel; `known` is what an assembler, a log or a cubin says of it."""
     form, counts = canonical(function), profile(function)
     reached = {
         access: number
         for access, number in counts.accesses.items()
         if access.space in _GLOBAL and access.kind in _KINDS
     }
-    registers, spills = _resources(function.name, path, metadata)
+    registers, spills = _resources(metadata, known)
     return Measures(
         form.identity,
         form.shape,
@@ -36,13 +36,12 @@ def measure(function: Function, path: str, metadata: KernelMetadata | None) -> M
 
 
 def _resources(
-    name: str, path: str, metadata: KernelMetadata | None
+    metadata: KernelMetadata | None, known: Resources | None
 ) -> tuple[int | None, int | None]:
-    """Registers and bytes of spills, from a log or cubin beside the file, else from metadata."""
+    """Registers and bytes of spills, else those of the metadata."""
     registers = spills = None
     if metadata is not None:
         registers, spills = metadata.registers, metadata.spills
-    known = resources_beside(path).get(name) if path != STDIN else None
     if known is not None:
         registers = _value(known.registers, registers)
         stores, loads = known.spill_stores, known.spill_loads
