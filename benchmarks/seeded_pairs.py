@@ -7,6 +7,7 @@ Registers and spills are those of the assembler that comes with Triton.
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Final
@@ -44,11 +45,13 @@ kernel and the faulty one, the PTX instructions of both. *By counting* says whet
 
 def main() -> int:
     """Compare all pairs, write the page; 1 if a pair is not told apart."""
+    # Paths on the page are those of the repository.
+    os.chdir(ROOT)
     opinions = Opinions(Checker(Options(evidence=False), default_registry()))
     rows: dict[str, dict[str, Difference]] = {}
     for name in PAIRS:
         for arch in ARCHS:
-            old, new = (ROOT / "fixtures" / "ptx" / arch / f"{n}.ptx" for n in _both(name))
+            old, new = (Path("fixtures", "ptx", arch, f"{n}.ptx") for n in _both(name))
             report = compare([str(old)], [str(new)], opinions=opinions, ptxas="")
             rows.setdefault(name, {})[arch] = report.differences[0]
             print(name, arch, report.differences[0].kind, file=sys.stderr)

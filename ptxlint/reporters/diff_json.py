@@ -1,4 +1,4 @@
-"""A comparison as data (docs/diff.schema.json)."""
+"""A comparison as data (docs/diff.md)."""
 
 from __future__ import annotations
 
