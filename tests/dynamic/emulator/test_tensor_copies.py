@@ -419,7 +419,7 @@ def test_a_map_of_more_than_there_is(kernel: Text) -> None:
     make = lambda address: GOOD._replace(address=address).encode()  # noqa: E731
     run = ran(kernel, load(2, (0, 0), GOOD.size), tensor, make)
     assert [fault.kind for fault in run.outcome.faults] == ["outside"]
-    assert "beyond the end of tensor" in run.outcome.faults[0].message
+    assert "right behind the end of tensor" in run.outcome.faults[0].message
 
 
 @pytest.mark.parametrize("form", ["im2col", "multicast::cluster"])
