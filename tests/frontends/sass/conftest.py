@@ -62,10 +62,16 @@ def assembled() -> Callable[[Build], Assembled]:
     return _assembled
 
 
+@cache
+def _listing(build: Build, options: tuple[str, ...]) -> str:
+    """What nvdisasm prints; most of the time of a call is its start."""
+    return disassemble(_assembled(build).cubin, *options)
+
+
 @pytest.fixture(scope="session")
 def listing(assembled: Callable[[Build], Assembled]) -> Callable[..., str]:
     """What nvdisasm prints of a build."""
-    return lambda build, *options: disassemble(assembled(build).cubin, *(options or ("-c", "-g")))
+    return lambda build, *options: _listing(build, options or ("-c", "-g"))
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
