@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import zipfile
 import zlib
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, Final, Protocol
@@ -38,16 +39,16 @@ class Inputs(Protocol):
         """What a tensor holds that nobody told, in words; empty if somebody did."""
 
 
-class Laid:
+class Laid(ABC):
     """Contents of tensors, not of storages: each is laid over what its storage holds otherwise."""
 
+    @abstractmethod
     def has(self, name: str, tensor: Tensor) -> bool:
         """True if there is something to lay for a tensor."""
-        raise NotImplementedError
 
+    @abstractmethod
     def lay(self, name: str, tensor: Tensor, storage: Array) -> None:
         """Write what a tensor holds into the bytes of its storage. Raises `InputError`."""
-        raise NotImplementedError
 
 
 def storage_contents(

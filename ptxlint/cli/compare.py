@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import click
 
 from ptxlint.cli.commands import CONTEXT
+from ptxlint.cli.comparing import measuring_options, opinions
 from ptxlint.cli.output import write
 
 if TYPE_CHECKING:
     from ptxlint.comparison.architectures import ArchitectureReport
-    from ptxlint.comparison.verdicts import Opinions
 
 FORMATS = ("text", "json", "markdown", "html")
 
@@ -27,9 +27,7 @@ FORMATS = ("text", "json", "markdown", "html")
     help="Exit with 1 on these surprises: spills, tensor, copies, guards, barriers, verdicts, or "
     "`surprises` for all of them.",
 )
-@click.option("--ptxas", metavar="PROGRAM", default="", help="The assembler to take resources of.")
-@click.option("--no-exact", is_flag=True, help="Run no assembler.")
-@click.option("--no-verdicts", is_flag=True, help="Compare structure and resources alone.")
+@measuring_options
 @click.option("--all", "shows_all", is_flag=True, help="Show rows that are alike everywhere, too.")
 @click.option(
     "--format", "format_", type=click.Choice(FORMATS), default="text", show_default=True,
@@ -71,7 +69,7 @@ def command(
     try:
         report = compare_architectures(
             list(paths),
-            opinions=None if no_verdicts else _opinions(),
+            opinions=None if no_verdicts else opinions(),
             ptxas=None if no_exact else ptxas,
             archs=archs,
             kernels=kernel,
@@ -112,12 +110,3 @@ def _render(report: ArchitectureReport, format_: str, shows_all: bool) -> str:
     from ptxlint.reporters.compare_text import render_text
 
     return render_text(report, shows_all=shows_all)
-
-
-def _opinions() -> Opinions:
-    from ptxlint.comparison.verdicts import Opinions
-    from ptxlint.engine.analyse import Checker
-    from ptxlint.engine.options import Options
-    from ptxlint.engine.registry import default_registry
-
-    return Opinions(Checker(Options(evidence=False), default_registry()))

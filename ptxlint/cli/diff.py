@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from ptxlint.cli.commands import CONTEXT
+from ptxlint.cli.comparing import measuring_options, opinions
 from ptxlint.cli.output import write
-
-if TYPE_CHECKING:
-    from ptxlint.comparison.verdicts import Opinions
 
 FORMATS = ("text", "json", "markdown", "sarif")
 
@@ -26,9 +22,7 @@ FORMATS = ("text", "json", "markdown", "sarif")
     "accesses, occupancy, or registers, stack, shared, instructions, barriers with what they may "
     "grow by, such as registers+8 or instructions+10%.",
 )
-@click.option("--ptxas", metavar="PROGRAM", default="", help="The assembler to take resources of.")
-@click.option("--no-exact", is_flag=True, help="Run no assembler.")
-@click.option("--no-verdicts", is_flag=True, help="Compare structure and resources alone.")
+@measuring_options
 @click.option("--all", "shows_all", is_flag=True, help="List kernels that have not changed, too.")
 @click.option(
     "--format", "format_", type=click.Choice(FORMATS), default="text", show_default=True,
@@ -64,7 +58,7 @@ def command(
         report = compare(
             [old],
             [new],
-            opinions=None if no_verdicts else _opinions(),
+            opinions=None if no_verdicts else opinions(),
             ptxas=None if no_exact else ptxas,
             limits=limits,
         )
@@ -87,12 +81,3 @@ def command(
 
         write(render_text(report, shows_all=shows_all), output)
     return report.exit_code
-
-
-def _opinions() -> Opinions:
-    from ptxlint.comparison.verdicts import Opinions
-    from ptxlint.engine.analyse import Checker
-    from ptxlint.engine.options import Options
-    from ptxlint.engine.registry import default_registry
-
-    return Opinions(Checker(Options(evidence=False), default_registry()))

@@ -13,6 +13,8 @@ from typing import Final, NamedTuple
 from ptxlint.comparison.records import KernelRecord
 from ptxlint.diagnostics import Finding
 from ptxlint.engine.analyse import Checker
+from ptxlint.engine.baseline.entries import Counts
+from ptxlint.engine.baseline.worse import is_worse
 from ptxlint.obligations import SEMANTICS, Obligation
 
 _WORSE: Final = {"proved": 0, "open": 1, "refuted": 2}
@@ -71,11 +73,14 @@ def changes(old: Said, new: Said) -> list[VerdictChange]:
         before, after = ours.get(rule, Counter()), theirs.get(rule, Counter())
         if +before == +after:
             continue
-        is_worse = after["refuted"] > before["refuted"] or (
-            after["open"] > before["open"] and after["proved"] < before["proved"]
-        )
-        out.append(VerdictChange(rule, before, after, is_worse, _example(rule, new, is_worse)))
+        # A refutation of something that is new is worse, too: nothing else in a diff tells it.
+        worse = after["refuted"] > before["refuted"] or is_worse(_counts(before), _counts(after))
+        out.append(VerdictChange(rule, before, after, worse, _example(rule, new, worse)))
     return out
+
+
+def _counts(statuses: Counter[str]) -> Counts:
+    return statuses["proved"], statuses["refuted"], statuses["open"]
 
 
 def _example(rule: str, said: Said, is_worse: bool) -> Obligation | None:

@@ -14,7 +14,7 @@ import pytest
 
 from ptxlint.cfg.build import build
 from ptxlint.cli import main
-from ptxlint.cli.compare import _opinions
+from ptxlint.cli.comparing import opinions
 from ptxlint.comparison.architectures import Family, compare_architectures, group
 from ptxlint.comparison.portrait import portrait
 from ptxlint.comparison.records import load
@@ -35,8 +35,8 @@ def paths(name: str, *archs: str) -> list[str]:
 
 
 def family(name: str, *archs: str, ptxas: str | None = None, verdicts: bool = False) -> Family:
-    opinions = _opinions() if verdicts else None
-    report = compare_architectures(paths(name, *archs), ptxas=ptxas, opinions=opinions)
+    said = opinions() if verdicts else None
+    report = compare_architectures(paths(name, *archs), ptxas=ptxas, opinions=said)
     assert report.faults == ()
     (found,) = report.families
     return found
@@ -209,7 +209,7 @@ def test_a_defect_on_one_architecture_is_told_at_its_line(tmp_path: Path) -> Non
     # Padding of 0 in place of -inf, on one architecture alone.
     changed = edited(tmp_path, "softmax", "sm_90", "-8388608|0xff800000", "0")
     report = compare_architectures(
-        [*paths("softmax", "sm_80", "sm_86", "sm_120"), changed], ptxas=None, opinions=_opinions()
+        [*paths("softmax", "sm_80", "sm_86", "sm_120"), changed], ptxas=None, opinions=opinions()
     )
     found = [s for s in report.families[0].surprises if s.rule == "MSK201"]
     assert [(s.archs, s.usual) for s in found] == [(("sm_90a",), "proved")]

@@ -76,11 +76,12 @@ def losses(old: KernelEntry, new: KernelEntry) -> list[VerdictLoss]:
     return [
         VerdictLoss(rule, before[rule], counts)
         for rule, counts in new.verdicts
-        if rule in before and _is_worse(before[rule], counts)
+        if rule in before and is_worse(before[rule], counts)
     ]
 
 
-def _is_worse(old: Counts, new: Counts) -> bool:
+def is_worse(old: Counts, new: Counts) -> bool:
+    """True if properties that were proved are not any more, or some that were open are refuted."""
     proved, refuted, undecided = (after - before for before, after in zip(old, new, strict=True))
     return (refuted > 0 and (proved < 0 or undecided < 0)) or (undecided > 0 and proved < 0)
 
@@ -98,4 +99,4 @@ def growths(old: KernelEntry, new: KernelEntry) -> list[Growth]:
     return out
 
 
-__all__ = ["Growth", "VerdictLoss", "growths", "losses", "partners"]
+__all__ = ["Growth", "VerdictLoss", "growths", "is_worse", "losses", "partners"]
