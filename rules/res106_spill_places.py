@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from ptxlint.cfg.build import CfgAnalysis
 from ptxlint.cfg.loops import LoopsAnalysis
-from ptxlint.dataflow.local_memory import LocalAccess, LocalMemoryAnalysis
+from ptxlint.dataflow.local_memory import LocalMemoryAnalysis
+from ptxlint.dataflow.spills import moved, spills
 from ptxlint.facts import Facts
 from ptxlint.ir.function import Function
 from ptxlint.rulekit import Hit, Note, Rule, Sample
@@ -75,45 +75,20 @@ class SpillPlaces(Rule):
 
     def check(self, fn: Function, facts: Facts) -> Iterator[Hit]:
         """One hit a kernel, at the line with most bytes; the others are notes."""
-        if not facts.opcodes.intersection(("STL", "LDL")):
+        found = spills(facts)
+        if not found.lines:
             return
-        local = facts.get(LocalMemoryAnalysis)
-        fixed = [a for a in local.accesses if not a.is_indexed]
-        if not fixed:
-            return
-        cfg, loops = facts.get(CfgAnalysis), facts.get(LoopsAnalysis)
-        in_loops = sum(loops.depth(cfg.block_at(a.instr).index) > 0 for a in fixed)
-        lines = _by_line(facts, fixed)
-        first, *others = sorted(lines, key=lambda part: (-_moved(part), part[0].instr.index))
-        what = "registers spill to local memory" if local.is_spilling else "local memory is used"
-        place = f", {in_loops} of {len(fixed)} instructions in loops" if in_loops else ""
-        shown = tuple(Note(_said(part), part[0].instr) for part in others[:_SHOWN])
+        in_loops = sum(line.in_loops for line in found.lines)
+        count = sum(line.instructions for line in found.lines)
+        first, *others = found.lines
+        what = "registers spill to local memory" if found.is_certain else "local memory is used"
+        place = f", {in_loops} of {count} instructions in loops" if in_loops else ""
+        shown = tuple(Note(moved(o.stored, o.loaded), o.first) for o in others[:_SHOWN])
         yield Hit(
-            f"{what}: {_said(fixed)}{place}",
-            first[0].instr,
+            f"{what}: {moved(found.stored, found.loaded)}{place}",
+            first.first,
             shown,
             severity="" if in_loops else "note",
             key="local memory",
-            label=f"{_said(first)} here" if others else "",
+            label=f"{moved(first.stored, first.loaded)} here" if others else "",
         )
-
-
-def _by_line(facts: Facts, accesses: list[LocalAccess]) -> list[list[LocalAccess]]:
-    lines: dict[tuple[str, int], list[LocalAccess]] = {}
-    for access in accesses:
-        frame = facts.module.python_frame(access.instr.loc)
-        key = (frame.path, frame.line) if frame is not None else ("", 0)
-        lines.setdefault(key, []).append(access)
-    return list(lines.values())
-
-
-def _moved(accesses: list[LocalAccess]) -> int:
-    return sum(a.bytes for a in accesses)
-
-
-def _said(accesses: list[LocalAccess]) -> str:
-    stores = _moved([a for a in accesses if a.is_store])
-    loads = _moved([a for a in accesses if not a.is_store])
-    parts = [f"{count:,} bytes {word}" for count, word in ((stores, "stored"), (loads, "loaded"))
-             if count]  # fmt: skip
-    return ", ".join(parts)

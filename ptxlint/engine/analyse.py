@@ -218,6 +218,8 @@ class FileCheck:
             effort = self.checker.options.budget
             facts = Facts(module, function, arch, beside, words, effort)
             facts.exact = exact.get(function.name)
+            if facts.exact is not None and not self.is_machine:
+                self._know_machine_code(module, facts)
             if launches is not None and function.is_kernel:
                 self._bind(launches, facts, places)
             if self.is_machine and function.is_kernel:
@@ -262,6 +264,28 @@ class FileCheck:
 
         module = parse(text)
         return {} if module.problems else {kernel.name: kernel for kernel in module.kernels()}
+
+    def _know_machine_code(self, module: Module, facts: Facts) -> None:
+        """Let rules ask for what a kernel was assembled into."""
+        from ptxlint.structure.assembled_into import AssembledInto, MachineCode
+
+        name = facts.function.name
+        facts.know(AssembledInto, MachineCode(lambda: self._machine_facts(module).get(name)))
+
+    def _machine_facts(self, module: Module) -> dict[str, Facts]:
+        """The kernels of the cubin that was assembled, or that lies beside; none without."""
+        from ptxlint.engine.resources import assembled, cubin_beside, machine_facts
+        from ptxlint.frontends.toolkit import ToolError
+
+        options = self.checker.options
+        try:
+            if options.exact:
+                return machine_facts(assembled(module, options.ptxas).cubin)
+            cubin = cubin_beside(self.path)
+            return {} if cubin is None else machine_facts(cubin)
+        except ToolError:
+            # What the numbers are is known without; the lines are left out.
+            return {}
 
     def _launches(self, kernels: list[Function]) -> FileLaunches | None:
         """The launches of this file; None without any."""

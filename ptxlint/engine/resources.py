@@ -4,39 +4,42 @@ from __future__ import annotations
 
 import os
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from ptxlint.frontends.assembler_log import read_log
 from ptxlint.frontends.cubin import CubinError, read_cubin
 from ptxlint.frontends.stems import CUBIN, LOGS, beside
-from ptxlint.frontends.toolkit import Assembled, assemble, find_assembler
+from ptxlint.frontends.toolkit import Assembled, ToolError, assemble, disassemble, find_assembler
 from ptxlint.ir.module import Module
-from ptxlint.resources import Resources
+from ptxlint.resources import CUBIN as BY_CUBIN
+from ptxlint.resources import SASS, Amount, Resources
+
+if TYPE_CHECKING:
+    from ptxlint.facts import Facts
 
 _MOST_BYTES = 256 << 20
 
 
 def resources_beside(path: str) -> dict[str, Resources]:
     """What a `.cubin` and a log of `ptxas -v` (`.log`, `.ptxas`) of the same stem say of kernels,
-    by name; the log where both do. Nothing if there are none, or none that can be read."""
+    by name; the log where both do. Nothing if there are none, or none that can be read. The path
+    may be that of the cubin."""
     found: dict[str, Resources] = {}
     for suffix in LOGS:
         data = _bytes(beside(path, suffix))
         if data is not None:
             found = {**read_log(data.decode(errors="replace")), **found}
     data = cubin_beside(path)
-    if data is not None:
-        try:
-            kernels = read_cubin(data, beside(path, CUBIN)).kernels
-        except CubinError:
-            return found
-        for name, resources in kernels.items():
-            known = found.get(name)
-            found[name] = resources if known is None else known.completed(resources)
-    return found
+    return found if data is None else _completed(found, data)
+
+
+def resources_in(cubin: bytes) -> dict[str, Resources]:
+    """What a cubin says of its kernels, by name; nothing if it cannot be read."""
+    return _completed({}, cubin)
 
 
 def cubin_beside(path: str) -> bytes | None:
-    """The bytes of the `.cubin` of the same stem as a PTX file."""
+    """The bytes of the `.cubin` of the same stem as a PTX file, or of that cubin itself."""
     return _bytes(beside(path, CUBIN))
 
 
@@ -64,15 +67,54 @@ def exact(module: Module, given: str = "") -> dict[str, Resources]:
     """The resources of a module's kernels from an assembler, the log first, then the cubin. Raises
     `ToolError`."""
     done = assembled(module, given)
-    found = dict(done.resources)
+    return _completed(dict(done.resources), done.cubin)
+
+
+def _completed(found: dict[str, Resources], cubin: bytes) -> dict[str, Resources]:
+    """What is known, and what a cubin says beyond that."""
     try:
-        kernels = read_cubin(done.cubin).kernels
+        kernels = read_cubin(cubin).kernels
     except CubinError:
         return found
     for name, resources in kernels.items():
         known = found.get(name)
-        found[name] = resources if known is None else known.completed(resources)
+        known = resources if known is None else known.completed(resources)
+        found[name] = known if known.spill_stores is not None else _with_spills(known, name, cubin)
     return found
 
 
-__all__ = ["assembled", "cubin_beside", "exact", "resources_beside"]
+def _with_spills(known: Resources, name: str, cubin: bytes) -> Resources:
+    """Resources with the spills that the machine code shows, unless an array in local memory may be
+    taken for them."""
+    frame = known.stack
+    if frame is not None and not frame.value:
+        # A kernel without a frame has no local memory that it could spill to.
+        none = Amount(0, BY_CUBIN)
+        return known._replace(spill_stores=none, spill_loads=none)
+    from ptxlint.dataflow.spills import spills
+
+    try:
+        facts = machine_facts(cubin).get(name)
+    except ToolError:
+        return known
+    found = None if facts is None else spills(facts)
+    if found is None or not found.is_certain:
+        return known
+    return known._replace(
+        spill_stores=Amount(found.stored, SASS), spill_loads=Amount(found.loaded, SASS)
+    )
+
+
+@lru_cache(maxsize=8)
+def machine_facts(cubin: bytes) -> dict[str, Facts]:
+    """The kernels of a cubin by name, disassembled. Raises `ToolError`."""
+    from ptxlint.facts import Facts
+    from ptxlint.frontends.sass import parse
+
+    module = parse(disassemble(cubin, "-c", "-gi"))
+    return {kernel.name: Facts(module, kernel) for kernel in module.kernels()}
+
+
+__all__ = [
+    "assembled", "cubin_beside", "exact", "machine_facts", "resources_beside", "resources_in",
+]  # fmt: skip

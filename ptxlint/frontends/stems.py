@@ -1,4 +1,4 @@
-"""Files that lie beside a PTX file: of the same stem, from the same compilation."""
+"""Files that lie beside a PTX file or a cubin: of the same stem, from the same compilation."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from typing import Final
 CUBIN: Final = ".cubin"
 LOGS: Final = (".log", ".ptxas")
 """What `ptxas -v` printed; the first one that there is counts."""
+_KERNELS: Final = (".ptx", CUBIN, ".sass")
 
 
 def beside(path: str, suffix: str) -> str:
     """Where the file with another suffix would lie."""
-    stem = path[:-4] if path.lower().endswith(".ptx") else path
-    return stem + suffix
+    stem, end = os.path.splitext(path)
+    return (stem if end.lower() in _KERNELS else path) + suffix
 
 
 def has_beside(path: str) -> bool:
-    """True if a cubin or a log lies beside a PTX file."""
+    """True if a cubin or a log lies beside a file, which may be that cubin itself."""
     return any(os.path.isfile(beside(path, suffix)) for suffix in (CUBIN, *LOGS))
 
 

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 import ptxlint
+from ptxlint.engine.resources import resources_beside, resources_in
 from ptxlint.frontends.toolkit import ToolError, assemble, find_assembler
+from ptxlint.resources import CUBIN, LOG, SASS, Amount
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "ptx"
 SPILLS = FIXTURES / "sm_90" / "flash_fwd_spill.ptx"
@@ -45,6 +47,65 @@ def test_an_assembler_is_run_when_it_is_asked_for(built: Path, tmp_path: Path) -
     (told,) = [text for text in found if text.startswith("RES102")]
     assert "(assembler log)" in told
     assert "bytes of stores and" in told
+
+
+SPILLED = {
+    "sm_80": (
+        "20,200 bytes of stores and 23,236 bytes of loads",
+        [
+            (52, "5,344 bytes stored, 6,636 bytes loaded", "2080 instructions, all in loops"),
+            (42, "3,444 bytes stored, 4,788 bytes loaded", "1362 instructions, all in loops"),
+            (49, "3,140 bytes stored, 3,392 bytes loaded", "1278 instructions, all in loops"),
+            (50, "1,736 bytes stored, 2,212 bytes loaded", "859 instructions, all in loops"),
+        ],
+    ),
+    "sm_90": (
+        "2,232 bytes of stores and 2,200 bytes of loads",
+        [
+            (42, "1,172 bytes stored, 680 bytes loaded", "273 instructions, all in loops"),
+            (46, "272 bytes stored, 484 bytes loaded", "189 instructions, all in loops"),
+            (52, "8 bytes stored, 424 bytes loaded", "104 instructions, all in loops"),
+            (45, "104 bytes stored, 120 bytes loaded", "56 instructions, all in loops"),
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("arch", SPILLED)
+def test_the_lines_that_spill_are_ranked(built: Path, arch: str) -> None:
+    path = FIXTURES / arch / "flash_fwd_spill.ptx"
+    (found,) = ptxlint.check(path, select="RES102", exact=True).findings
+    total, lines = SPILLED[arch]
+    assert total in found.message
+    told = [
+        (note.place.source.line, note.message)
+        for note in found.related
+        if note.place.source and "machine code" in note.message
+    ]
+    assert told == [
+        (line, f"{bytes_} by machine code of this line ({how_many})")
+        for line, bytes_, how_many in lines
+    ]
+
+
+def test_without_a_log_spills_are_counted_in_the_cubin(built: Path, tmp_path: Path) -> None:
+    shutil.copy(SPILLS, tmp_path / "kernel.ptx")
+    shutil.copy(built / "kernel.cubin", tmp_path / "kernel.cubin")
+    (told,) = [text for text in messages(tmp_path / "kernel.ptx") if text.startswith("RES102")]
+    assert told.endswith("2,232 bytes of stores and 2,200 bytes of loads (SASS)")
+    # The same is said of the path of the cubin, and the log's word goes first.
+    (known,) = resources_beside(str(tmp_path / "kernel.cubin")).values()
+    assert (known.spill_stores, known.registers) == (Amount(2232, SASS), Amount(255, CUBIN))
+    shutil.copy(built / "kernel.log", tmp_path / "kernel.log")
+    (known,) = resources_beside(str(tmp_path / "kernel.cubin")).values()
+    assert (known.spill_stores, known.spill_loads) == (Amount(2232, LOG), Amount(2200, LOG))
+
+
+def test_a_kernel_without_a_frame_spills_nothing() -> None:
+    text = (FIXTURES / "sm_80" / "softmax.ptx").read_text()
+    cubin = assemble(text, "sm_80", find_assembler((9, 4))).cubin
+    (known,) = resources_in(cubin).values()
+    assert (known.stack, known.spill_stores) == (Amount(0, CUBIN), Amount(0, CUBIN))
 
 
 def test_a_log_beside_the_file_is_read_for_nothing(built: Path, tmp_path: Path) -> None:
