@@ -1,0 +1,123 @@
+"""What is known of an operator and of its kernels, as plain data that a child hands over."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any, NamedTuple, TypeAlias
+
+from ptxlint.dynamic.operators.spec import TRITON, Dim, Input, Operator, Tensor
+
+Grid: TypeAlias = tuple[int, int, int]
+Said: TypeAlias = Mapping[str, Any]
+"""A finding or an obligation in the JSON of `check`."""
+
+
+class Described(NamedTuple):
+    """An operator without its functions."""
+
+    name: str
+    dims: Mapping[str, Dim]
+    dtypes: tuple[str, ...]
+    axes: Mapping[str, tuple[str, ...]]
+    """For each tensor its axes, as names of dimensions; an axis that is none is empty."""
+    layouts: tuple[str, ...] = ()
+    """Those that some tensor may have beside the contiguous one."""
+    runs_on: str = TRITON
+    restricted: bool = False
+    """True where the spec refuses combinations of sizes (`Operator.where`)."""
+    deterministic: bool = True
+    path: str = ""
+    """The file of the spec."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data for `from_json`."""
+        return {
+            **self._asdict(),
+            "dims": {name: asdict(dim) for name, dim in self.dims.items()},
+            "axes": {name: list(axes) for name, axes in self.axes.items()},
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Described:
+        """What `to_json` tells. Raises `KeyError`, `TypeError` or `SpecError` for what is none."""
+        given = {name: data[name] for name in cls._fields if name in data}
+        return cls(
+            **{
+                **given,
+                "dims": {name: Dim(**dim) for name, dim in data["dims"].items()},
+                "dtypes": tuple(data["dtypes"]),
+                "axes": {name: tuple(axes) for name, axes in data["axes"].items()},
+                "layouts": tuple(data["layouts"]),
+            }
+        )
+
+
+class KernelKnowledge(NamedTuple):
+    """One kernel, compiled for one architecture with one set of constants, and what `check` says
+    of it under the launches that were captured."""
+
+    name: str
+    hash: str
+    arch: str
+    constants: Mapping[str, str]
+    """Arguments that are compiled in, as Python writes them: `{"BLOCK": "1024"}`."""
+    num_warps: int = 0
+    num_stages: int = 0
+    path: str = ""
+    line: int = 0
+    """Where its Python function stands."""
+    grids: tuple[Grid, ...] = ()
+    """Of its launches, each once."""
+    autotuned: bool = False
+    """True where an autotuner ran it to compare configurations."""
+    findings: tuple[Said, ...] = ()
+    obligations: tuple[Said, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data for `from_json`."""
+        return {
+            **self._asdict(),
+            "constants": dict(self.constants),
+            "grids": [list(grid) for grid in self.grids],
+            "findings": [dict(said) for said in self.findings],
+            "obligations": [dict(said) for said in self.obligations],
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> KernelKnowledge:
+        """What `to_json` tells. Raises `KeyError` or `TypeError` for what is none."""
+        given = {name: data[name] for name in cls._fields if name in data}
+        return cls(
+            **{
+                **given,
+                "grids": tuple((x, y, z) for x, y, z in data["grids"]),
+                "findings": tuple(data["findings"]),
+                "obligations": tuple(data["obligations"]),
+            }
+        )
+
+
+def describe(operator: Operator, path: str = "") -> Described:
+    """An operator without its functions."""
+    tensors = {n: given for n, given in operator.inputs.items() if isinstance(given, Tensor)}
+    layouts = {layout for tensor in tensors.values() for layout in tensor.layouts}
+    return Described(
+        operator.name,
+        dict(operator.dims),
+        operator.dtypes,
+        {name: _axes(tensor) for name, tensor in tensors.items()},
+        tuple(sorted(layouts - {"contiguous"})),
+        operator.runs_on,
+        operator.where is not None,
+        operator.deterministic,
+        path,
+    )
+
+
+def _axes(given: Input) -> tuple[str, ...]:
+    axes = given.axes if isinstance(given, Tensor) else ()
+    return tuple(axis if isinstance(axis, str) else "" for axis in axes)
+
+
+__all__ = ["Described", "Grid", "KernelKnowledge", "Said", "describe"]
