@@ -35,11 +35,21 @@ class Analysis(Generic[R]):
 class KernelMetadata:
     """What travels beside a kernel: Triton's cache .json or a captured bundle.
 
-    Every field is None when unknown. `shared` is dynamic shared memory in bytes; `registers` and
-    `spills` come from an assembler's output, never from counting PTX.
+    Every field is None when unknown. `shared` is dynamic shared memory in bytes; `registers`,
+    `spills`, `stack` and `barriers` come from an assembler's output, never from counting PTX.
     """
 
-    __slots__ = ("name", "num_stages", "num_warps", "path", "registers", "shared", "spills")
+    __slots__ = (
+        "barriers",
+        "name",
+        "num_stages",
+        "num_warps",
+        "path",
+        "registers",
+        "shared",
+        "spills",
+        "stack",
+    )
 
     def __init__(
         self,
@@ -50,6 +60,8 @@ class KernelMetadata:
         registers: int | None = None,
         spills: int | None = None,
         path: str | None = None,
+        stack: int | None = None,
+        barriers: int | None = None,
     ) -> None:
         self.name = name
         self.num_warps = num_warps
@@ -57,7 +69,26 @@ class KernelMetadata:
         self.num_stages = num_stages
         self.registers = registers
         self.spills = spills
+        self.stack = stack
+        self.barriers = barriers
         self.path = path
+
+    def resources(self) -> Resources:
+        """What it says of the resources that the kernel takes."""
+        from ptxlint.resources import METADATA, Amount, Resources
+
+        registers, spills, stack, barriers, shared = (
+            None if number is None else Amount(number, METADATA)
+            for number in (self.registers, self.spills, self.stack, self.barriers, self.shared)
+        )
+        return Resources(
+            "",
+            registers=registers,
+            stack=stack,
+            spill_stores=spills,
+            barriers=barriers,
+            dynamic_shared=shared,
+        )
 
 
 class SourceWords:
@@ -236,19 +267,13 @@ class Facts:
 
     @property
     def resources(self) -> Resources | None:
-        """Registers, spills and the like from who knows them; None if nobody has told."""
+        """Registers, spills, shared memory and the like from who knows them: an assembler, a log
+        or a cubin, else the metadata; None if neither is there."""
         beside = self.metadata
-        if self.exact is not None or beside is None:
+        if beside is None:
             return self.exact
-        if beside.registers is None and beside.spills is None:
-            return None
-        from ptxlint.resources import METADATA, Amount, Resources
-
-        registers, spills = (
-            None if number is None else Amount(number, METADATA)
-            for number in (beside.registers, beside.spills)
-        )
-        return Resources("", registers=registers, spill_stores=spills)
+        told = beside.resources()
+        return told if self.exact is None else self.exact.completed(told)
 
     def forget(self) -> None:
         """Drop all results, and take them apart.

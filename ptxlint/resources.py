@@ -20,11 +20,21 @@ ESTIMATE: Final = "estimate"
 """Counted in PTX, before the assembler."""
 
 
+_WORDS: Final = {METADATA: "Triton's metadata", ESTIMATE: "an estimate"}
+
+
 class Amount(NamedTuple):
-    """A number and its source, one of those above."""
+    """A number, its source, one of those above, and which one: `ptxas 12.9 run here`,
+    `cubin softmax.cubin`; "" where there is but one."""
 
     value: int
     source: str
+    where: str = ""
+
+    @property
+    def said(self) -> str:
+        """Where the number comes from, in words."""
+        return self.where or _WORDS.get(self.source, self.source)
 
     @property
     def is_exact(self) -> bool:
@@ -61,6 +71,15 @@ class Resources(NamedTuple):
             if mine is None
         }
         return self._replace(**missing)
+
+    def found(self, where: str) -> Resources:
+        """This, with a name for where the numbers come from that have none."""
+        named: dict[str, Any] = {
+            name: amount._replace(where=where)
+            for name, amount in zip(self._fields, self, strict=True)
+            if isinstance(amount, Amount) and not amount.where
+        }
+        return self._replace(**named)
 
 
 __all__ = ["CUBIN", "ESTIMATE", "LOG", "METADATA", "SASS", "Amount", "Resources"]

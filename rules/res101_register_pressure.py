@@ -154,7 +154,7 @@ class RegisterPressure(Rule):
             if carried is not None:
                 yield _spill(carried, budget, pressure, facts)
                 return
-        message, advice = _advice(budget, live, taken, "" if exact is None else exact.source)
+        message, advice = _advice(budget, live, taken, "" if exact is None else exact.said)
         if message:
             yield Hit(
                 message,

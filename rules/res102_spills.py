@@ -80,11 +80,11 @@ class Spills(Rule):
             for amount, what in ((stores, "stores"), (loads, "loads"))
             if amount is not None and amount.value
         ]
-        (source,) = {a.source for a in (stores, loads) if a is not None and a.value}
+        said = {a.said: None for a in (stores, loads) if a is not None and a.value}
         at = pressure.peak_instr
         origins = [] if at is None else pressure.origins(at, facts.module, _HOLDERS)
         yield Hit(
-            f"registers spill to local memory: {' and '.join(parts)} ({source})",
+            f"registers spill to local memory: {' and '.join(parts)} ({', '.join(said)})",
             at,
             (
                 *_spilled_here(fn, facts),

@@ -23,7 +23,10 @@ class SharedMemoryLimit(Rule):
         "Static .shared arrays may take 48 KiB; the assembler rejects more. Static and dynamic "
         "shared memory together may take what the architecture lets a CTA opt into, between 64 "
         "and 227 KiB: a launch that asks for more fails with an invalid value error. Kernels "
-        "tuned on one GPU often exceed what the next one has: 163 KiB on sm_80 is 99 KiB on sm_86."
+        "tuned on one GPU often exceed what the next one has: 163 KiB on sm_80 is 99 KiB on sm_86. "
+        "Dynamic memory is what Triton's metadata say. Static memory is known from an assembler, a "
+        "log of `ptxas -v` or a cubin beside the file; counted in the PTX it is an estimate, to "
+        "which padding comes, and a limit that padding may exceed is left open."
     )
     fix = "Use a smaller tile or fewer pipeline stages, or another architecture."
     refs = (
@@ -123,7 +126,7 @@ class SharedMemoryLimit(Rule):
         if arch is None:
             return
         shared = facts.get(SharedMemoryAnalysis)
-        if shared.largest is None and not shared.dynamic:
+        if shared.largest is None and not shared.dynamic and not shared.static:
             return
         faults = [*_static_fault(shared, arch), *_total_fault(shared, arch)]
         yield from faults
@@ -132,12 +135,15 @@ class SharedMemoryLimit(Rule):
             yield Verdict("refuted", faults[0].message, shared.first)
         elif shared.dynamic is None and shared.is_open:
             reason = (
-                f"{_kib(shared.static)} of static shared memory fit; how much the launch asks for "
-                f"besides is not known, {limit} must hold both"
+                f"{_kib(shared.static)} of static shared memory fit{_sources(shared)}; how much "
+                f"the launch asks for besides is not known, {limit} must hold both"
             )
             yield Verdict("open", reason, shared.first)
+        elif (unknown := _unknown(shared, arch)) is not None:
+            yield Verdict("open", f"{_kib(shared.total)} of shared memory {unknown}", shared.first)
         else:
-            yield Verdict("proved", f"{_kib(shared.total)} of shared memory fit {limit}")
+            reason = f"{_kib(shared.total)} of shared memory fit {limit}{_sources(shared)}"
+            yield Verdict("proved", reason)
 
 
 def _static_fault(shared: SharedMemory, arch: Arch) -> Iterator[Hit]:
@@ -145,11 +151,13 @@ def _static_fault(shared: SharedMemory, arch: Arch) -> Iterator[Hit]:
         return
     size, limit = _sizes(shared.static, arch.shared_static_limit)
     yield Hit(
-        f"{size} of static shared memory, the limit is {limit} on every architecture",
+        f"{size} of static shared memory, the limit is {limit} on every architecture"
+        f"{_sources(shared)}",
         shared.first,
         help="declare it `.extern .shared` and give the size at the launch (opted into by "
         "cudaFuncAttributeMaxDynamicSharedMemorySize), or use less",
         key="static shared memory",
+        exact=bool(shared.static_said),
         label=_largest(shared),
     )
 
@@ -157,20 +165,43 @@ def _static_fault(shared: SharedMemory, arch: Arch) -> Iterator[Hit]:
 def _total_fault(shared: SharedMemory, arch: Arch) -> Iterator[Hit]:
     if shared.dynamic is None or shared.total <= arch.shared_optin_limit:
         return
-    parts = ""
-    if shared.static and shared.dynamic:
-        parts = f" ({_kib(shared.static)} static, {_kib(shared.dynamic)} dynamic)"
     fitting = [a.name for a in ARCHS.values() if a.shared_optin_limit >= shared.total]
     size, limit = _sizes(shared.total, arch.shared_optin_limit)
     yield Hit(
-        f"{size} of shared memory a CTA{parts}, {arch.name} has at most {limit}: the launch fails",
+        f"{size} of shared memory a CTA, {arch.name} has at most {limit}: the launch fails"
+        f"{_sources(shared)}",
         shared.first,
         breaks_when="every launch",
         help=f"use a smaller tile or fewer stages; it fits on {', '.join(fitting)}"
         if fitting
         else "use a smaller tile or fewer stages; it fits on no architecture",
         key="shared memory",
+        exact=shared.is_exact,
     )
+
+
+def _unknown(shared: SharedMemory, arch: Arch) -> str | None:
+    """Why shared memory that was counted in the PTX may still exceed a limit; None if it cannot."""
+    if shared.slack is None:
+        return "are counted, and what is called through a pointer may take more"
+    room = min(arch.shared_static_limit - shared.static, arch.shared_optin_limit - shared.total)
+    if shared.slack > room:
+        return f"are counted, and padding between variables may take {shared.slack} bytes more"
+    return None
+
+
+def _sources(shared: SharedMemory) -> str:
+    """Who says how much is static and dynamic."""
+    static = shared.static_said or "counted in the PTX, an estimate"
+    parts = [
+        f"{_kib(size)} {what}: {said}"
+        for size, what, said in (
+            (shared.static, "static", static),
+            (shared.dynamic or 0, "dynamic", "Triton's metadata"),
+        )
+        if size
+    ]
+    return f" ({'; '.join(parts)})" if parts else ""
 
 
 def _largest(shared: SharedMemory) -> str:

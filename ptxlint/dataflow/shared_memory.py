@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 from ptxlint.facts import Analysis, Facts
 from ptxlint.ir.function import Function, Variable
 from ptxlint.ir.instruction import Instr, Shape
 from ptxlint.ir.operand import Symbol
+from ptxlint.ir.types import bits
+
+_SYSTEM: Final = frozenset("vprintf malloc free __assertfail".split())
+"""Functions of the system (CUDA Programming Guide): they take no shared memory of the CTA."""
 
 
 class SharedMemory(NamedTuple):
     """Shared memory of one CTA, in bytes.
 
-    Padding between variables is left out, and callees behind a pointer are not known: both make
-    `static` too small, never too large. An array without a size belongs to `dynamic`.
+    Counted in the PTX, `static` leaves out padding between variables and callees behind a pointer,
+    which are not known: both make it too small, never too large. An assembler, a log or a cubin
+    knows it exactly. An array without a size belongs to `dynamic`.
     """
 
     static: int
@@ -25,6 +30,15 @@ class SharedMemory(NamedTuple):
     largest: Variable | None
     first: Instr | None
     """Where the kernel itself first names the largest variable."""
+    static_said: str = ""
+    """Who says how much is static; "" if it is counted in the PTX."""
+    slack: int | None = 0
+    """The bytes by which `static` may be too small; None where nobody knows."""
+
+    @property
+    def is_exact(self) -> bool:
+        """True if static and dynamic memory are what the kernel will have."""
+        return bool(self.static_said or not self.static) and self.dynamic is not None
 
     @property
     def total(self) -> int:
@@ -38,14 +52,21 @@ class SharedMemoryAnalysis(Analysis[SharedMemory]):
     name: ClassVar[str] = "shared-memory"
 
     def run(self, facts: Facts) -> SharedMemory:
-        """Add up what is named."""
+        """Take what an assembler says, else add up what is named."""
+        found = self._named(facts)
+        known = facts.resources
+        if known is None or known.shared is None:
+            return found
+        return found._replace(static=known.shared.value, static_said=known.shared.said, slack=0)
+
+    def _named(self, facts: Facts) -> SharedMemory:
         dynamic = facts.metadata.shared if facts.metadata is not None else None
         everywhere = {v.name: v for v in facts.module.variables.values() if v.space == "shared"}
         functions = {f.name: f for f in facts.module.functions if not f.is_declaration}
         fn = facts.function
         if not everywhere and len(functions) == 1 and not _own(fn):
             return SharedMemory(0, dynamic, False, None, None)
-        used, uses = _named(fn, functions, everywhere)
+        used, uses, is_whole = _named(fn, functions, everywhere)
         sized = [v for v in used if not _is_dynamic(v)]
         static = sum(v.size or 0 for v in sized)
         largest = max(sized, key=lambda v: v.size or 0, default=None)
@@ -53,7 +74,13 @@ class SharedMemoryAnalysis(Analysis[SharedMemory]):
             largest = next((v for v in used if _is_dynamic(v)), largest)
         first = uses.get(largest.name) if largest is not None else None
         is_open = any(map(_is_dynamic, everywhere.values()))
-        return SharedMemory(static, dynamic, is_open, largest, first)
+        slack = _padding(sized) if is_whole else None
+        return SharedMemory(static, dynamic, is_open, largest, first, slack=slack)
+
+
+def _padding(sized: list[Variable]) -> int:
+    """The most bytes between variables, in whatever order they lie."""
+    return sum(sorted(max(v.align, bits(v.type) // 8, 1) - 1 for v in sized)[1:])
 
 
 def _is_dynamic(variable: Variable) -> bool:
@@ -66,12 +93,14 @@ def _own(fn: Function) -> dict[str, Variable]:
 
 def _named(
     fn: Function, functions: dict[str, Function], everywhere: dict[str, Variable]
-) -> tuple[list[Variable], dict[str, Instr]]:
-    """The shared variables that a kernel and its callees name, and where the kernel does first."""
+) -> tuple[list[Variable], dict[str, Instr], bool]:
+    """The shared variables that a kernel and its callees name, where the kernel does first, and
+    whether all callees are known."""
     used: dict[tuple[str, str], Variable] = {}
     uses: dict[str, Instr] = {}
     seen = {fn.name}
     work = [fn]
+    is_whole = True
     while work:
         current = work.pop()
         own = _own(current)
@@ -80,6 +109,8 @@ def _named(
             shape = instr.shape
             if shape not in naming:
                 naming[shape] = Symbol in map(type, instr.args)
+            if shape.row.is_call and not _is_known(instr, functions):
+                is_whole = False
             for atom in instr.args if naming[shape] else ():
                 if type(atom) is not Symbol:
                     continue
@@ -94,4 +125,10 @@ def _named(
                     used[current.name if name in own else "", name] = variable
                     if current is fn:
                         uses.setdefault(name, instr)
-    return list(used.values()), uses
+    return list(used.values()), uses, is_whole
+
+
+def _is_known(call: Instr, functions: dict[str, Function]) -> bool:
+    """True for a call of a function of the module or of the system."""
+    names = [a.name for a in call.args if type(a) is Symbol and a.kind == "function"]
+    return bool(names) and all(name in functions or name in _SYSTEM for name in names)

@@ -28,14 +28,18 @@ def resources_beside(path: str) -> dict[str, Resources]:
     for suffix in LOGS:
         data = _bytes(beside(path, suffix))
         if data is not None:
-            found = {**read_log(data.decode(errors="replace")), **found}
+            where = f"log {os.path.basename(beside(path, suffix))}"
+            log = read_log(data.decode(errors="replace"))
+            found = {**{name: told.found(where) for name, told in log.items()}, **found}
     data = cubin_beside(path)
-    return found if data is None else _completed(found, data)
+    where = f"cubin {os.path.basename(beside(path, CUBIN))}"
+    return found if data is None else _completed(found, data, where)
 
 
-def resources_in(cubin: bytes) -> dict[str, Resources]:
-    """What a cubin says of its kernels, by name; nothing if it cannot be read."""
-    return _completed({}, cubin)
+def resources_in(cubin: bytes, where: str = "") -> dict[str, Resources]:
+    """What a cubin says of its kernels, by name; nothing if it cannot be read. `where` is as in
+    `Amount`."""
+    return _completed({}, cubin, where)
 
 
 def cubin_beside(path: str) -> bytes | None:
@@ -67,29 +71,31 @@ def exact(module: Module, given: str = "") -> dict[str, Resources]:
     """The resources of a module's kernels from an assembler, the log first, then the cubin. Raises
     `ToolError`."""
     done = assembled(module, given)
-    return _completed(dict(done.resources), done.cubin)
+    return _completed(dict(done.resources), done.cubin, done.who)
 
 
-def _completed(found: dict[str, Resources], cubin: bytes) -> dict[str, Resources]:
+def _completed(found: dict[str, Resources], cubin: bytes, where: str) -> dict[str, Resources]:
     """What is known, and what a cubin says beyond that."""
     try:
         kernels = read_cubin(cubin).kernels
     except CubinError:
         return found
-    for name, resources in kernels.items():
-        known = found.get(name)
+    for name, told in kernels.items():
+        resources, known = told.found(where), found.get(name)
         known = resources if known is None else known.completed(resources)
-        found[name] = known if known.spill_stores is not None else _with_spills(known, name, cubin)
+        if known.spill_stores is None:
+            known = _with_spills(known, name, cubin, where)
+        found[name] = known
     return found
 
 
-def _with_spills(known: Resources, name: str, cubin: bytes) -> Resources:
+def _with_spills(known: Resources, name: str, cubin: bytes, where: str) -> Resources:
     """Resources with the spills that the machine code shows, unless an array in local memory may be
     taken for them."""
     frame = known.stack
     if frame is not None and not frame.value:
         # A kernel without a frame has no local memory that it could spill to.
-        none = Amount(0, BY_CUBIN)
+        none = Amount(0, BY_CUBIN, where)
         return known._replace(spill_stores=none, spill_loads=none)
     from ptxlint.dataflow.spills import spills
 
@@ -100,8 +106,10 @@ def _with_spills(known: Resources, name: str, cubin: bytes) -> Resources:
     found = None if facts is None else spills(facts)
     if found is None or not found.is_certain:
         return known
+    counted = f"SASS of {where}" if where else ""
     return known._replace(
-        spill_stores=Amount(found.stored, SASS), spill_loads=Amount(found.loaded, SASS)
+        spill_stores=Amount(found.stored, SASS, counted),
+        spill_loads=Amount(found.loaded, SASS, counted),
     )
 
 

@@ -31,18 +31,26 @@ class ToolError(RuntimeError):
 
 
 class Assembler(NamedTuple):
-    """An assembler, and the newest PTX ISA that it reads."""
+    """An assembler, the newest PTX ISA that it reads, and the CUDA release that it is of."""
 
     path: str
     version: PtxVersion
+    release: tuple[int, int] = (0, 0)
+
+    @property
+    def who(self) -> str:
+        """Who has spoken, where it was run: `ptxas 12.9 run here`."""
+        return f"ptxas {self.release[0]}.{self.release[1]} run here"
 
 
 class Assembled(NamedTuple):
-    """What an assembler made of a text: the cubin, its log, and the kernels' resources by name."""
+    """What an assembler made of a text: the cubin, its log, the kernels' resources by name, and
+    who says so."""
 
     cubin: bytes
     log: str
     resources: dict[str, Resources]
+    who: str = ""
 
 
 def find_tool(name: str) -> str:
@@ -98,7 +106,8 @@ def assemble(
         except ToolError as error:
             raise ToolError(str(error).replace(source, path)) from None
         with open(target, "rb") as binary:
-            return Assembled(binary.read(), log, read_log(log))
+            told = {name: r.found(assembler.who) for name, r in read_log(log).items()}
+            return Assembled(binary.read(), log, told, assembler.who)
 
 
 def disassemble(cubin: bytes, *options: str, seconds: float = SECONDS) -> str:
@@ -199,7 +208,7 @@ def _assembler(path: str) -> Assembler:
         raise ToolError(f"{path} does not say which release it is: is it a ptxas?")
     release = (int(found[1]), int(found[2]))
     versions = [version for version, name in PTX_RELEASES if (of := _cuda(name)) and of <= release]
-    return Assembler(path, max(versions, default=(1, 0)))
+    return Assembler(path, max(versions, default=(1, 0)), release)
 
 
 def _cuda(name: str) -> tuple[int, int] | None:

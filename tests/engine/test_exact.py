@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -45,8 +46,11 @@ def test_an_assembler_is_run_when_it_is_asked_for(built: Path, tmp_path: Path) -
     shutil.copy(SPILLS, tmp_path / "kernel.ptx")
     found = messages(tmp_path / "kernel.ptx", exact=True)
     (told,) = [text for text in found if text.startswith("RES102")]
-    assert "(assembler log)" in told
-    assert "bytes of stores and" in told
+    assert re.fullmatch(
+        r"RES102 registers spill to local memory: 2,232 bytes of stores and 2,200 bytes of loads "
+        r"\(ptxas \d+\.\d run here\)",
+        told,
+    )
 
 
 SPILLED = {
@@ -92,13 +96,17 @@ def test_without_a_log_spills_are_counted_in_the_cubin(built: Path, tmp_path: Pa
     shutil.copy(SPILLS, tmp_path / "kernel.ptx")
     shutil.copy(built / "kernel.cubin", tmp_path / "kernel.cubin")
     (told,) = [text for text in messages(tmp_path / "kernel.ptx") if text.startswith("RES102")]
-    assert told.endswith("2,232 bytes of stores and 2,200 bytes of loads (SASS)")
+    assert told.endswith(
+        "2,232 bytes of stores and 2,200 bytes of loads (SASS of cubin kernel.cubin)"
+    )
     # The same is said of the path of the cubin, and the log's word goes first.
     (known,) = resources_beside(str(tmp_path / "kernel.cubin")).values()
-    assert (known.spill_stores, known.registers) == (Amount(2232, SASS), Amount(255, CUBIN))
+    assert known.spill_stores == Amount(2232, SASS, "SASS of cubin kernel.cubin")
+    assert known.registers == Amount(255, CUBIN, "cubin kernel.cubin")
     shutil.copy(built / "kernel.log", tmp_path / "kernel.log")
     (known,) = resources_beside(str(tmp_path / "kernel.cubin")).values()
-    assert (known.spill_stores, known.spill_loads) == (Amount(2232, LOG), Amount(2200, LOG))
+    assert known.spill_stores == Amount(2232, LOG, "log kernel.log")
+    assert known.spill_loads == Amount(2200, LOG, "log kernel.log")
 
 
 def test_a_kernel_without_a_frame_spills_nothing() -> None:
@@ -112,20 +120,50 @@ def test_a_log_beside_the_file_is_read_for_nothing(built: Path, tmp_path: Path) 
     shutil.copy(SPILLS, tmp_path / "kernel.ptx")
     shutil.copy(built / "kernel.log", tmp_path / "kernel.log")
     found = messages(tmp_path / "kernel.ptx")
-    assert [text for text in found if text.startswith("RES102")]
+    assert [text for text in found if text.startswith("RES102")] == [
+        "RES102 registers spill to local memory: 2,232 bytes of stores and 2,200 bytes of loads "
+        "(log kernel.log)"
+    ]
 
 
 def test_a_cubin_beside_the_file_tells_registers(built: Path, tmp_path: Path) -> None:
     shutil.copy(SPILLS, tmp_path / "kernel.ptx")
     shutil.copy(built / "kernel.cubin", tmp_path / "kernel.cubin")
     found = messages(tmp_path / "kernel.ptx")
-    assert any("255 registers a thread (cubin)" in text for text in found)
+    assert any("255 registers a thread (cubin kernel.cubin)" in text for text in found)
 
 
 def test_a_damaged_cubin_beside_the_file_does_no_harm(tmp_path: Path) -> None:
     shutil.copy(SPILLS, tmp_path / "kernel.ptx")
     (tmp_path / "kernel.cubin").write_bytes(b"\x7fELF and then nothing")
     assert messages(tmp_path / "kernel.ptx") == messages(SPILLS)
+
+
+def local_arrays(path: Path, **named: object) -> list[str]:
+    report = ptxlint.check(path, select="RES103", **named)  # type: ignore[arg-type]
+    return [re.sub(r"\d+\.\d run", "X.Y run", f.message) for f in report.findings]
+
+
+@pytest.mark.usefixtures("built")
+def test_the_assembler_knows_the_stack_of_arrays() -> None:
+    path = FIXTURES.parent / "ptx-nvcc" / "sm_90" / "local_arrays.ptx"
+    assert local_arrays(path) == [
+        "96 bytes of local memory a thread in 1 array (counted in the PTX, an estimate)",
+        "256 bytes of local memory a thread in 1 array (counted in the PTX, an estimate)",
+    ]
+    assert local_arrays(path, exact=True) == [
+        "1 array of 96 bytes in local memory: 96 bytes of stack a thread (ptxas X.Y run here)",
+        "1 array of 256 bytes in local memory: 256 bytes of stack a thread (ptxas X.Y run here)",
+    ]
+
+
+@pytest.mark.usefixtures("built")
+def test_an_array_that_the_assembler_keeps_in_registers_is_none() -> None:
+    path = FIXTURES / "sm_90" / "grid_stride_sincos.ptx"
+    assert local_arrays(path) == [
+        "28 bytes of local memory a thread in 1 array (counted in the PTX, an estimate)"
+    ]
+    assert local_arrays(path, exact=True) == []
 
 
 def test_an_assembler_that_is_not_there_is_told(tmp_path: Path) -> None:

@@ -198,7 +198,7 @@ def test_registers_from_the_assembler_are_exact() -> None:
     known = KernelMetadata(registers=56)
     (finding,) = res101(straight(72, ".reqntid 640"), known)
     assert finding.exact
-    assert finding.message.startswith("56 registers a thread (metadata): no more than 1 CTA")
+    assert finding.message.startswith("56 registers a thread (Triton's metadata): no more than 1")
     assert res101(straight(72, ".reqntid 640"), KernelMetadata(registers=48)) == []
 
 
