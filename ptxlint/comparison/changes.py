@@ -68,6 +68,29 @@ def instructions(difference: Difference) -> tuple[list[InstructionChange], list[
     )
 
 
+class OperandChange(NamedTuple):
+    """An instruction of both sides that reads, writes or leads to something else, so many times on
+    one line."""
+
+    mnemonic: str
+    old_where: Where
+    new_where: Where
+    times: int
+
+
+def operands(difference: Difference) -> list[OperandChange]:
+    """The instructions of both sides that have other operands, by line, most first."""
+    counts = Counter(
+        (
+            new.shape.mnemonic,
+            where(difference.old.module, old),
+            where(difference.new.module, new),
+        )
+        for old, new in difference.alignment.rewired
+    )
+    return [OperandChange(*key, times) for key, times in counts.most_common()]
+
+
 def where(module: Module, instr: Instr) -> Where:
     """The line of the source behind an instruction."""
     frame = module.python_frame(instr.loc)
@@ -117,5 +140,6 @@ def _float(constant: Immediate, width: int) -> str:
 
 
 __all__ = [
-    "ConstantChange", "InstructionChange", "Where", "constants", "instructions", "values", "where",
+    "ConstantChange", "InstructionChange", "OperandChange", "Where", "constants", "instructions",
+    "operands", "values", "where",
 ]  # fmt: skip

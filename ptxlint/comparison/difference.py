@@ -67,7 +67,7 @@ class Comparer:
 
     def difference(self, old: KernelRecord, new: KernelRecord) -> Difference:
         """What has changed in one pair."""
-        alignment = align(old.function, new.function)
+        alignment = align(old.placed, new.placed)
         if alignment.kind in ("identical", "renamed") and old.arch == new.arch:
             return Difference(old, new, alignment, "same", (), (), (), (), ())
         notes: list[str] = []

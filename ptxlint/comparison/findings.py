@@ -14,6 +14,7 @@ from ptxlint.engine.places import Places
 from ptxlint.engine.pseudo import PseudoRule
 from ptxlint.engine.python_source import PythonSources
 from ptxlint.ir.instruction import Instr
+from ptxlint.wording import counted
 
 
 def _kind(id: str, name: str, summary: str, why: str, fix: str) -> PseudoRule:
@@ -32,7 +33,7 @@ CONSTANT: Final = _kind(
 STRUCTURE: Final = _kind(
     "DIF802",
     "structure-changed",
-    "Instructions were added or removed.",
+    "Instructions were added or removed, or have other operands; or a declaration is another one.",
     "What the kernel computes, or how, has changed; the lines say where.",
     "Look at the Python lines; if the change is meant, accept it in the baseline.",
 )
@@ -82,14 +83,24 @@ def _of_pair(
         yield _finding(
             difference, CONSTANT, message, new.of(change.new), severity, numbers, related
         )
+    severity = "error" if "structural" in fails else "note"
     removed, added = difference.alignment.removed, difference.alignment.added
     if removed or added:
         message = f"{len(added)} instructions were added and {len(removed)} removed"
-        severity = "error" if "structural" in fails else "note"
         place = new.of(added[0]) if added else whole
         yield _finding(
             difference, STRUCTURE, message, place, severity, numbers, *_was(old, removed)
         )
+    rewired = difference.alignment.rewired
+    if rewired:
+        message = f"{counted(len(rewired), 'instruction')} with other operands"
+        was = Related("in the old build", old.of(rewired[0][0]))
+        place = new.of(rewired[0][1])
+        yield _finding(difference, STRUCTURE, message, place, severity, numbers, was)
+    severity = "error" if {"structural", "constants"} & fails else "note"
+    for declared in difference.alignment.declared:
+        message = f"{declared.title} is {declared.new or 'gone'}, was {declared.old or 'not there'}"
+        yield _finding(difference, STRUCTURE, message, whole, severity, numbers)
     if difference.resources:
         told_deltas = "; ".join(
             f"{d.name} {'?' if d.old is None else f'{d.old:g}'} → "

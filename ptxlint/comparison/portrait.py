@@ -209,7 +209,7 @@ def _machine(kernel: KernelRecord, notes: list[str]) -> Profile | None:
     except ToolError as error:
         notes.append(f"machine code is not read: {error}")
         return None
-    return None if code is None else profile(code)
+    return None if code is None else profile(code.function)
 
 
 __all__ = ["NOWHERE", "RANK", "Guarded", "Portrait", "portrait", "source_hash"]

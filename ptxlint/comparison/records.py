@@ -15,7 +15,7 @@ from ptxlint.frontends.triton_cache import MetadataError, load_metadata
 from ptxlint.ir.function import Function
 from ptxlint.ir.module import Module
 from ptxlint.resources import METADATA, Amount, Resources
-from ptxlint.structure.canonical import canonical
+from ptxlint.structure.canonical import Kernel, canonical
 
 
 class KernelRecord:
@@ -29,12 +29,17 @@ class KernelRecord:
         self.function = function
         self.metadata = metadata
         self._identity = self._shape = ""
-        self._machine: list[Function] | None = None
+        self._machine: list[Kernel] | None = None
 
     @property
     def name(self) -> str:
         """The kernel's name."""
         return self.function.name
+
+    @property
+    def placed(self) -> Kernel:
+        """The kernel with the module that it stands in."""
+        return Kernel(self.function, self.module)
 
     @property
     def path(self) -> str:
@@ -61,7 +66,7 @@ class KernelRecord:
         return self._shape
 
     def _hash(self) -> None:
-        found = canonical(self.function)
+        found = canonical(self.placed)
         self._identity, self._shape = found.identity, found.shape
 
     def resources(self) -> Resources:
@@ -71,13 +76,14 @@ class KernelRecord:
             known = known._replace(dynamic_shared=Amount(self.metadata.shared, METADATA))
         return known
 
-    def machine_code(self) -> Function | None:
+    def machine_code(self) -> Kernel | None:
         """The kernel in the cubin beside the file; None if there is none. Raises `ToolError` if it
         cannot be disassembled."""
         if self._machine is None:
             data = cubin_beside(self.path)
             listing = "" if data is None else disassemble(data, "-c", "-g")
-            found = [f for f in parse_sass(listing, self.path).functions if f.name == self.name]
+            module = parse_sass(listing, self.path)
+            found = [Kernel(f, module) for f in module.functions if f.name == self.name]
             self._machine = found[:1]
         return self._machine[0] if self._machine else None
 

@@ -213,7 +213,7 @@ class FileCheck:
                 self.kernels.append(summarise(function, module.arch, self.path, line, beside))
                 self._unreferenced(function, places)
                 if checker.options.measures and known:
-                    self._measure(function, beside, exact.get(function.name), places)
+                    self._measure(module, function, beside, exact.get(function.name), places)
             words = NO_WORDS if self.is_machine else KernelWords(module, function, checker.reader)
             effort = self.checker.options.budget
             facts = Facts(module, function, arch, beside, words, effort)
@@ -318,6 +318,7 @@ class FileCheck:
 
     def _measure(
         self,
+        module: Module,
         function: Function,
         beside: KernelMetadata | None,
         known: Resources | None,
@@ -325,9 +326,10 @@ class FileCheck:
     ) -> None:
         """Note what a baseline keeps of a kernel."""
         from ptxlint.engine.baseline.measures import measure
+        from ptxlint.structure.canonical import Kernel
 
         try:
-            measures = measure(function, beside, known)
+            measures = measure(Kernel(function, module), beside, known)
         except Exception as error:
             place = places.of_function(function)
             self._crash(error, "the measuring for the baseline", place, function.name, places)

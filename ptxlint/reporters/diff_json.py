@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ptxlint.comparison.changes import Where, constants, instructions
+from ptxlint.comparison.changes import Where, constants, instructions, operands
 from ptxlint.comparison.difference import Difference
 from ptxlint.comparison.records import KernelRecord
 from ptxlint.comparison.report import DiffReport
@@ -54,6 +54,16 @@ def _difference(difference: Difference, fails: list[str]) -> dict[str, Any]:
         ],
         "added": [
             {"instruction": c.mnemonic, "place": _where(c.where), "times": c.times} for c in added
+        ],
+        "operands": [
+            {
+                "instruction": c.mnemonic, "old_place": _where(c.old_where),
+                "new_place": _where(c.new_where), "times": c.times,
+            }
+            for c in operands(difference)
+        ],
+        "declarations": [
+            {"name": d.title, "old": d.old, "new": d.new} for d in difference.alignment.declared
         ],
         "graph": difference.graph,
         "resources": [

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from ptxlint.comparison.changes import Where, constants, instructions
+from ptxlint.comparison.changes import Where, constants, instructions, operands
 from ptxlint.comparison.difference import Delta, Difference
 from ptxlint.comparison.verdicts import VerdictChange
-from ptxlint.structure.alignment import Alignment
+from ptxlint.structure.alignment import Alignment, Redeclared
 from ptxlint.structure.profile import Access
 from ptxlint.wording import counted
 
@@ -28,6 +28,8 @@ _NAMES: Final = {
 }  # fmt: skip
 _MOST: Final = 12
 """So many lines of one kind are told."""
+_LONGEST: Final = 120
+"""So many characters of a declaration are shown."""
 
 
 def title(difference: Difference) -> str:
@@ -50,6 +52,17 @@ def lines(difference: Difference) -> list[tuple[str, str]]:
         if len(changes) > _MOST:
             rest = sum(c.times for c in changes[_MOST:])
             out.append((heading, f"and {counted(rest, 'more instruction')}"))
+    rewired = operands(difference)
+    out += [
+        ("operands", f"{c.mnemonic} at {_at(c.old_where, c.new_where)}{_times(c.times)}")
+        for c in rewired[:_MOST]
+    ]
+    if len(rewired) > _MOST:
+        rest = sum(c.times for c in rewired[_MOST:])
+        out.append(("operands", f"and of {counted(rest, 'more instruction')}"))
+    out += [("declaration", declaration(d)) for d in difference.alignment.declared[:_MOST]]
+    if len(difference.alignment.declared) > _MOST:
+        out.append(("declaration", f"and {len(difference.alignment.declared) - _MOST:,} more"))
     if difference.kind == "structural" and difference.graph != "same":
         word = {"different": "is another one", "undecided": "may be another one (not decided)"}
         out.append(("graph", f"the control-flow graph {word[difference.graph]}"))
@@ -87,12 +100,24 @@ def access(kind: Access, old: int, new: int) -> str:
     return f"{guard}{kind.space or 'generic'} {kind.kind} {old} → {new}"
 
 
+def declaration(change: Redeclared) -> str:
+    """A declaration on both sides."""
+    old, new = (_shortened(text) or "none" for text in (change.old, change.new))
+    return f"{change.title}: {old} → {new}"
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
 def machine(alignment: Alignment) -> str:
     """What has changed in machine code."""
     if alignment.kind != "structural":
         return KINDS[alignment.kind]
     removed, added = len(alignment.removed), len(alignment.added)
-    return f"structural, {counted(removed, 'instruction')} removed, {added:,} added"
+    text = f"structural, {counted(removed, 'instruction')} removed, {added:,} added"
+    others = len(alignment.rewired)
+    return f"{text}, {others:,} with other operands" if others else text
 
 
 def verdict(change: VerdictChange) -> str:
@@ -109,4 +134,4 @@ def _statuses(counts: dict[str, int]) -> Iterator[str]:
             yield f"{counts[status]} {status}"
 
 
-__all__ = ["KINDS", "access", "delta", "lines", "machine", "title", "verdict"]
+__all__ = ["KINDS", "access", "declaration", "delta", "lines", "machine", "title", "verdict"]

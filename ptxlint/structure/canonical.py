@@ -1,7 +1,8 @@
 """Kernels without names: registers, labels, parameters and symbols by the order of their use.
 
 Two kernels with equal `identity` do the same, instruction by instruction; with equal `shape` they
-do so up to the constants in them, signs included. Nothing of debugging information enters.
+do so up to the constants in them, signs included. What a kernel calls and the arrays that it names
+belong to it. Nothing of debugging information enters.
 """
 
 from __future__ import annotations
@@ -10,10 +11,19 @@ from collections.abc import Iterator
 from hashlib import blake2b
 from typing import NamedTuple
 
-from ptxlint.ir.function import Function
+from ptxlint.ir.function import Function, Pragma
 from ptxlint.ir.instruction import Instr, Pattern
+from ptxlint.ir.module import Module
 from ptxlint.ir.operand import Atom, Immediate, Label, Register, SpecialRegister, Symbol
 from ptxlint.ir.pattern import instantiate
+from ptxlint.structure.declared import Declared, Reached
+
+
+class Kernel(NamedTuple):
+    """A function, and the module that it stands in."""
+
+    function: Function
+    module: Module
 
 
 class Line(NamedTuple):
@@ -29,27 +39,37 @@ class Line(NamedTuple):
 
 
 class Canonical(NamedTuple):
-    """A kernel without names; lines are in the order of its instructions."""
+    """A kernel without names. `lines` are those of `instrs`: its own instructions, then those of
+    the functions that it calls, in the order in which they are met. `declared` are parameters, what
+    the kernel fixes of its launch, and the arrays and functions that are named."""
 
-    head: str
-    """Types of the parameters, and what the kernel fixes of its launch."""
+    declared: tuple[Declared, ...]
     lines: tuple[Line, ...]
+    instrs: tuple[Instr, ...]
 
     @property
     def identity(self) -> str:
         """A hash that equal kernels have in common, constants and all."""
-        return _hash([self.head, *(line.text for line in self.lines)])
+        declared = [f"{d.form} {' '.join(key(c) for c in d.constants)}" for d in self.declared]
+        return _hash([*declared, *(line.text for line in self.lines)])
 
     @property
     def shape(self) -> str:
         """A hash of what is left without the constants."""
-        return _hash([self.head, *(line.form for line in self.lines)])
+        return _hash([*(d.form for d in self.declared), *(line.form for line in self.lines)])
 
 
-def canonical(fn: Function) -> Canonical:
+def canonical(kernel: Kernel) -> Canonical:
     """A kernel without names."""
-    naming = _Naming(fn)
-    return Canonical(_head(fn), tuple(naming.line(instr) for instr in fn.instrs))
+    reached = Reached(kernel.function, kernel.module)
+    lines: list[Line] = []
+    instrs: list[Instr] = []
+    # Functions are added while their callers are read.
+    for fn in reached.functions:
+        naming = _Naming(fn, reached)
+        lines += [naming.line(instr) for instr in fn.instrs]
+        instrs += fn.instrs
+    return Canonical(tuple(reached.declared), tuple(lines), tuple(instrs))
 
 
 def anonymous(instr: Instr) -> str:
@@ -102,12 +122,6 @@ def _hash(parts: list[str]) -> str:
     return digest.hexdigest()
 
 
-def _head(fn: Function) -> str:
-    parameters = " ".join(f"{p.type}*{p.vector}{p.dims}" for p in fn.params)
-    fixed = " ".join(f"{name}={value}" for name, value in sorted(fn.directives.items()))
-    return f"{fn.kind} ({parameters}) {fixed}"
-
-
 def _kind(atom: Atom) -> str:
     if isinstance(atom, Register):
         return atom.type
@@ -117,20 +131,21 @@ def _kind(atom: Atom) -> str:
 
 
 class _Naming:
-    """Numbers for names, in the order in which they are met."""
+    """Numbers for names in one function, in the order in which they are met."""
 
-    def __init__(self, fn: Function) -> None:
+    def __init__(self, fn: Function, reached: Reached) -> None:
+        self._fn = fn
+        self._reached = reached
         self._registers: dict[Register, int] = {}
-        self._symbols: dict[str, str] = {
-            variable.name: f"param{at}" for at, variable in enumerate(fn.params)
-        }
-        self._labels = {label: label.target for label in fn.labels}
+        self._pragmas = _pragmas(fn)
 
     def line(self, instr: Instr) -> Line:
         """An instruction in these names."""
         shape = instr.shape
-        words = " ".join(self._word(instr, atom) for atom in instr.args)
+        words = " ".join([self._word(instr, atom) for atom in instr.args])
         form = f"{shape.guard}{shape.mnemonic} {words} {_outline(instr)}"
+        if self._pragmas:
+            form += self._pragmas.get(instr.index, "")
         return Line(form, constants(instr))
 
     def _word(self, instr: Instr, atom: Atom) -> str:
@@ -143,8 +158,22 @@ class _Naming:
             # Where it leads to, seen from here: labels move with what lies before them.
             return f"@{atom.target - instr.index}" if atom.target >= 0 else "@?"
         if isinstance(atom, Symbol):
-            return self._symbols.setdefault(atom.name, f"{atom.kind}{len(self._symbols)}")
+            return self._reached.word(self._fn, atom, instr.index)
         return atom.name
+
+
+def _pragmas(fn: Function) -> dict[int, str]:
+    """What `.pragma` says before an instruction, by the instruction's number."""
+    if not any(type(item) is Pragma for item in fn.items):
+        return {}
+    out: dict[int, str] = {}
+    at = 0
+    for item in fn.items:
+        if isinstance(item, Instr):
+            at = item.index + 1
+        elif isinstance(item, Pragma):
+            out[at] = f"{out.get(at, '')} {' '.join(item.texts)}"
+    return out
 
 
 def _outline(instr: Instr) -> str:
@@ -155,6 +184,9 @@ def _words(pattern: Pattern, args: tuple[Atom, ...]) -> Iterator[str]:
     """A pattern's parts but for the numbers of its slots, which are the same in all."""
     if _is_signed(pattern, args):
         pattern = pattern[2]
+    if pattern[0] == "r":
+        yield f"r{pattern[2]}"
+        return
     for part in pattern:
         if isinstance(part, tuple):
             yield "("
@@ -164,4 +196,4 @@ def _words(pattern: Pattern, args: tuple[Atom, ...]) -> Iterator[str]:
             yield part
 
 
-__all__ = ["Canonical", "Line", "anonymous", "canonical", "constants", "key"]
+__all__ = ["Canonical", "Kernel", "Line", "anonymous", "canonical", "constants", "key"]

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from ptxlint.frontends.ptx import parse
-from ptxlint.ir.function import Function
-from ptxlint.structure.alignment import Alignment, align
-from ptxlint.structure.canonical import canonical
+from ptxlint.structure.alignment import Alignment, Redeclared, align
+from ptxlint.structure.canonical import Kernel, canonical
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "ptx"
 KERNELS = ("softmax", "matmul_dot_fp16", "flash_fwd", "welford", "cumsum")
@@ -20,8 +19,9 @@ def text_of(name: str, arch: str = "sm_80") -> str:
     return (FIXTURES / arch / f"{name}.ptx").read_text()
 
 
-def kernel(text: str) -> Function:
-    return parse(text).kernels()[0]
+def kernel(text: str) -> Kernel:
+    module = parse(text)
+    return Kernel(module.kernels()[0], module)
 
 
 def aligned(old: str, new: str) -> Alignment:
@@ -80,6 +80,11 @@ def test_registers_that_are_exchanged_are_no_renaming() -> None:
     turned = f"sub.f32 \t{first[1]}, {first[3]}, {first[2]};"
     found = aligned(text, text.replace(first[0], turned, 1))
     assert found.kind == "structural"
+    assert found.removed == found.added == ()
+    ((old, new),) = found.rewired
+    assert old.shape.mnemonic == "sub.f32"
+    assert text[old.offset :].startswith(first[0])
+    assert [old.uses[0].name, old.uses[1].name] == [new.uses[1].name, new.uses[0].name]
 
 
 def test_parameters_count_by_place_and_type() -> None:
@@ -89,7 +94,70 @@ def test_parameters_count_by_place_and_type() -> None:
     )
     assert aligned(two, two.replace("[a]", "[b]")).kind == "structural"
     assert aligned(two, two.replace("b32 a", "b32 x").replace("[a]", "[x]")).kind == "renamed"
-    assert aligned(two, two.replace(".b32 b", ".b64 b")).kind == "structural"
+    found = aligned(two, two.replace(".b32 b", ".b64 b"))
+    assert found.kind == "structural"
+    assert found.declared == (Redeclared("parameter 2", ".param .b32", ".param .b64"),)
+
+
+CALLING = """\
+.version 8.0
+.target sm_80
+.address_size 64
+.extern .func (.param .b32 r) vprintf (.param .b64 a, .param .b64 b);
+.global .align 4 .b32 table[3] = {1, 2, 3};
+.func (.param .b32 r) helper (.param .b32 x)
+{
+  .reg .b32 %r<3>;
+  ld.param.b32 %r1, [x];
+  add.s32 %r2, %r1, 5;
+  st.param.b32 [r], %r2;
+  ret;
+}
+.visible .entry k(.param .b32 a)
+{
+  .reg .b32 %r<3>;
+  .reg .b64 %rd<2>;
+  .shared .align 4 .b8 tile[64];
+  .param .b32 x;
+  .param .b32 y;
+  ld.param.b32 %r1, [a];
+  mov.b64 %rd1, table;
+  st.shared.b32 [tile], %r1;
+  st.param.b32 [x], %r1;
+  call.uni (y), helper, (x);
+  ld.param.b32 %r2, [y];
+  ret;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "kind"),
+    [
+        ("%r1, 5;", "%r1, 6;", "constants"), ("add.s32 %r2", "sub.s32 %r2", "structural"),
+        ("{1, 2, 3}", "{1, 2, 4}", "constants"), ("tile[64]", "tile[96]", "structural"),
+        (".shared .align 4", ".shared .align 16", "structural"),
+        ("helper", "assistant", "renamed"), ("table", "numbers", "renamed"),
+        ("tile", "cells", "renamed"), ("vprintf", "malloc", "identical"),
+        (".visible .entry", ".entry", "identical"),
+    ],
+)  # fmt: skip
+def test_what_a_kernel_calls_and_names_belongs_to_it(old: str, new: str, kind: str) -> None:
+    found = aligned(CALLING, CALLING.replace(old, new))
+    assert found.kind == kind
+    if kind == "constants":
+        assert found.changed or found.declared == (Redeclared("array `table`, number 3", "3", "4"),)
+    if kind == "structural":
+        assert found.added or found.declared
+
+
+def test_a_function_without_a_body_is_its_name() -> None:
+    text = CALLING.replace("call.uni (y), helper, (x);", "call.uni (y), vprintf, (x, x);")
+    other = text.replace("vprintf", "malloc")
+    assert aligned(text, other).kind == "structural"
+    assert len(aligned(text, other).rewired) == 1
+    # Nobody calls it here.
+    assert aligned(text, text.replace("%r1, 5;", "%r1, 6;")).kind == "identical"
 
 
 def test_hashes_of_different_fixtures_differ() -> None:

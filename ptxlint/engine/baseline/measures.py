@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from ptxlint.engine.baseline.entries import Measures
 from ptxlint.facts import KernelMetadata
-from ptxlint.ir.function import Function
 from ptxlint.resources import Amount, Resources
-from ptxlint.structure.canonical import canonical
+from ptxlint.structure.canonical import Kernel, canonical
 from ptxlint.structure.profile import profile
 
 _GLOBAL = ("global", "")
 _KINDS = ("load", "store", "atomic", "async")
 
 
-def measure(
-    function: Function, metadata: KernelMetadata | None, known: Resources | None
-) -> Measures:
+def measure(kernel: Kernel, metadata: KernelMetadata | None, known: Resources | None) -> Measures:
     """The measures of a kernel; `known` is what an assembler, a log or a cubin says of it."""
-    form, counts = canonical(function), profile(function)
+    form, counts = canonical(kernel), profile(kernel.function)
     reached = {
         access: number
         for access, number in counts.accesses.items()
