@@ -69,6 +69,8 @@ class KernelKnowledge(NamedTuple):
     """Where its Python function stands."""
     grids: tuple[Grid, ...] = ()
     """Of its launches, each once."""
+    scalars: tuple[int, ...] = ()
+    """Integers that launches passed it, each once, in ascending order."""
     autotuned: bool = False
     """True where an autotuner ran it to compare configurations."""
     findings: tuple[Said, ...] = ()
@@ -80,6 +82,7 @@ class KernelKnowledge(NamedTuple):
             **self._asdict(),
             "constants": dict(self.constants),
             "grids": [list(grid) for grid in self.grids],
+            "scalars": list(self.scalars),
             "findings": [dict(said) for said in self.findings],
             "obligations": [dict(said) for said in self.obligations],
         }
@@ -92,6 +95,7 @@ class KernelKnowledge(NamedTuple):
             **{
                 **given,
                 "grids": tuple((x, y, z) for x, y, z in data["grids"]),
+                "scalars": tuple(data["scalars"]),
                 "findings": tuple(data["findings"]),
                 "obligations": tuple(data["obligations"]),
             }
