@@ -6,30 +6,10 @@ from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from ptxlint.dynamic.cases.case import Case
+from ptxlint.dynamic.oracle.compared import Compared
 
 Status: TypeAlias = Literal["pass", "fail", "undecided"]
 """`undecided`: nothing was learnt of a kernel: its reference raised, or a runner cannot run it."""
-
-
-class Compared(NamedTuple):
-    """An output against its reference. Errors are over the elements that are finite in both."""
-
-    output: str
-    elements: int
-    wrong: int
-    """Elements off by more than is allowed, or NaN or infinite where the reference is not, or the
-    other way round."""
-    max_abs: float
-    max_rel: float
-    max_ulp: float
-    nonfinite: int = 0
-    """Of the wrong ones those that are NaN or infinite on one side alone, or of another sign."""
-    worst: tuple[int, ...] = ()
-    """Where the error is largest against what is allowed."""
-    got: float = 0.0
-    expected: float = 0.0
-    allowed: float = 0.0
-    """At the worst place."""
 
 
 class Outcome(NamedTuple):

@@ -1,0 +1,50 @@
+"""What an operator should compute, from the function that people wrote for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array: TypeAlias = NDArray[Any]
+Outputs: TypeAlias = tuple[Array, ...]
+Evaluate: TypeAlias = Callable[[Mapping[str, Any]], Outputs]
+
+
+class ReferenceFailedError(ValueError):
+    """A reference that raised, or returned what is no array; the text says which."""
+
+
+def evaluate(reference: Callable[..., Any], arguments: Mapping[str, Any]) -> Outputs:
+    """What a reference returns for numpy arrays, as a tuple of float64 or integer arrays.
+
+    It gets copies, may return numpy arrays, numbers, torch tensors on the CPU, or a sequence of
+    these, and may divide by zero: what numpy would warn of is what it is asked for. Raises
+    `ReferenceFailedError`.
+    """
+    own = {k: v.copy() if isinstance(v, np.ndarray) else v for k, v in arguments.items()}
+    try:
+        with np.errstate(all="ignore"):
+            returned = reference(**own)
+    except Exception as error:
+        raise ReferenceFailedError(f"{type(error).__name__}: {error}") from error
+    many = returned if isinstance(returned, tuple | list) else (returned,)
+    return tuple(_array(number, value) for number, value in enumerate(many))
+
+
+def _array(number: int, value: Any) -> Array:
+    plain = value.detach().cpu().numpy() if hasattr(value, "detach") else value
+    try:
+        array = np.asarray(plain)
+    except (TypeError, ValueError):
+        array = np.array(None)
+    if array.dtype.kind not in "fiub":
+        raise ReferenceFailedError(
+            f"output {number} is a {type(value).__name__}, no array of numbers"
+        )
+    return array.astype(np.float64) if array.dtype.kind == "f" else array
+
+
+__all__ = ["Array", "Evaluate", "Outputs", "ReferenceFailedError", "evaluate"]
