@@ -16,7 +16,8 @@ from typing import Any
 from ptxlint.launches import Launch
 
 from .kernels import Kernel, Sink, Trouble
-from .manifest import kernel_entry, launch_entry
+from .manifest import launch_entry
+from .writing import write_kernel
 
 _COUNTS_EVERY = 1.0
 """Seconds between lines that only say how often a launch was repeated."""
@@ -66,12 +67,7 @@ class Journal(Sink):
         """Write the kernel's files, and a line."""
         if self._forked(kernel.name):
             return
-        entry = kernel_entry(kernel)
-        self._put(entry["ptx"], kernel.ptx.encode())
-        self._put(entry["ttir"], kernel.ttir.encode())
-        self._put(entry["cubin"], kernel.cubin)
-        self._put(entry["metadata"], (json.dumps(kernel.metadata, sort_keys=True) + "\n").encode())
-        self.write("kernel", entry=entry)
+        self.write("kernel", entry=write_kernel(kernel, self._bundle))
 
     def contents(self, key: str, data: bytes) -> None:
         """A file, before the line that names it."""
@@ -81,9 +77,6 @@ class Journal(Sink):
         part = self._contents / f"{key}.part"
         part.write_bytes(data)
         part.rename(self._contents / key)
-
-    def _put(self, name: str, data: bytes) -> None:
-        (self._bundle / name).write_bytes(data)
 
     def launch(self, kernel: Kernel, index: int, launch: Launch, again: bool) -> None:
         """A line for a new launch; how often old ones are repeated is told now and then."""

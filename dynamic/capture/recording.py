@@ -2,8 +2,9 @@
 
 Without a GPU a driver is put in Triton's place that compiles for the architecture asked for and
 launches nothing, and tensors on the CPU stand for tensors on the GPU. Unmodified code then compiles
-its kernels as it would on that GPU. Since nothing runs, what a kernel should have written is zeros:
-host code that decides by results may go astray, but the same way each time.
+its kernels as it would on that GPU. If nothing runs, what a kernel should have written is zeros:
+host code that decides by results may go astray, but the same way each time. Something may make the
+launches all the same (`Execution`), and then results are what they would be.
 
 With a GPU everything runs as it does, and is watched.
 """
@@ -31,8 +32,9 @@ from .cuda import patches, threads_watched
 from .custom_ops import operators_watched
 from .devices import Device, device_of
 from .driver import recording_driver, run_once, watched_run
+from .execution import Execution, memory_behind
 from .kernels import Captured, Kernel, Sink, Trouble
-from .storages import Storages
+from .storages import Storages, unwatched
 from .tensors import Stage
 from .written import Writes
 
@@ -59,11 +61,19 @@ class Options(NamedTuple):
 class Recording:
     """What was compiled and launched while recording."""
 
-    def __init__(self, device: Device, options: Options, sink: Sink | None) -> None:
+    def __init__(
+        self,
+        device: Device,
+        options: Options,
+        sink: Sink | None,
+        execution: Execution | None = None,
+    ) -> None:
         self.device = device
+        self._execution = execution
         self.captured = Captured(sink)
         self._options = options
-        self._storages = Storages()
+        # What is run is run on small tensors, and each byte of them counts.
+        self._storages = Storages() if execution is None else Storages(sys.maxsize)
         self._compiled: dict[str, Any] = {}
         self._made: list[Any] = []
         self._writes = Writes(self._storages)
@@ -90,6 +100,18 @@ class Recording:
         """What was not captured."""
         return self.captured.troubles
 
+    def place(self, tensor: Any) -> None:
+        """Say that a CPU tensor stands for one on the GPU, whatever lies around it in its memory;
+        it holds what it holds."""
+        with unwatched():
+            self._storages.place(tensor)
+
+    def written(self, tensor: Any) -> Any:
+        """Flags of the bytes of a tensor's storage that something was written to; None for all."""
+        with unwatched():
+            storage = self._storages.of(tensor)
+            return None if storage is None else memory_behind(tensor, storage).written
+
     def _took_real(self, kernel: Any, grid: tuple[int, int, int], values: tuple[Any, ...]) -> None:
         """Take in a launch that is made on a GPU."""
         if self._is_open:
@@ -100,20 +122,33 @@ class Recording:
     def _took(
         self, source: Any, metadata: Any, grid: tuple[int, int, int], values: tuple[Any, ...]
     ) -> None:
-        """Take in one launch."""
+        """Take in one launch, and see to what comes of it."""
         try:
-            self._take(source, metadata, grid, values)
+            taken = self._take(source, metadata, grid, values)
         except Exception as error:
             # The user's code must go on as if nobody looked.
             name = getattr(metadata, "name", "a kernel")
             self.captured.add_trouble(name, f"its launch could not be read: {_said(error)}")
+            return
+        if taken is None:
+            return
+        kernel, launch, reader = taken
+        if self._execution is not None:
+            self._make(kernel, launch, reader)
+            return
+        try:
+            self._follow_writes(kernel, launch, reader)
+        except Exception as error:
+            self.captured.add_trouble(
+                kernel.name, f"what it writes could not be worked out: {_said(error)}"
+            )
 
     def _take(
         self, source: Any, metadata: Any, grid: tuple[int, int, int], values: tuple[Any, ...]
-    ) -> None:
+    ) -> tuple[Kernel, Launch, Reader] | None:
         kernel = self._kernel(source, metadata)
         if kernel is None:
-            return
+            return None
         reader = Reader(
             self._storages, bool(getattr(metadata, "tensordesc_meta", None)), self._contents
         )
@@ -137,12 +172,17 @@ class Recording:
             ),
         )
         self.captured.add_launch(kernel, launch)
-        try:
-            self._follow_writes(kernel, launch, reader)
-        except Exception as error:
-            self.captured.add_trouble(
-                kernel.name, f"what it writes could not be worked out: {_said(error)}"
-            )
+        return kernel, launch, reader
+
+    def _make(self, kernel: Kernel, launch: Launch, reader: Reader) -> None:
+        """Have a launch made, on the memory of its tensors."""
+        assert self._execution is not None
+        memory = {}
+        for _, tensor in reader.seen:
+            storage = self._storages.of(tensor)
+            if storage is not None and reader.number(tensor) not in memory:
+                memory[reader.number(tensor)] = memory_behind(tensor, storage)
+        self._execution.launch(kernel, launch, memory)
 
     def _follow_writes(self, kernel: Kernel, launch: Launch, reader: Reader) -> None:
         """Say what is in the tensors that a launch was given, once it is over."""
@@ -208,9 +248,13 @@ class Recording:
 
 @contextmanager
 def recording(
-    arch: str, options: Options | None = None, sink: Sink | None = None
+    arch: str,
+    options: Options | None = None,
+    sink: Sink | None = None,
+    execution: Execution | None = None,
 ) -> Iterator[Recording]:
-    """Record all Triton launches inside; `arch` as in `sm_90`.
+    """Record all Triton launches inside; `arch` as in `sm_90`. Without a GPU, an `execution` makes
+    them.
 
     Raises ImportError without Triton and torch or with a Triton that is not known, ValueError for
     what is no architecture.
@@ -219,8 +263,8 @@ def recording(
     import triton
 
     _check_version(triton.__version__)
-    record = Recording(device_of(arch), options, sink)
-    stage = Stage(record._storages, pretend=not options.gpu)
+    record = Recording(device_of(arch), options, sink, execution)
+    stage = Stage(record._storages, not options.gpu, execution)
     with ExitStack() as stack:
         _enter_driver(stack, record, options)
         if options.gpu:

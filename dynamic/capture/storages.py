@@ -15,7 +15,6 @@ from .memory import extent
 UNINITIALISED = "uninitialised"
 ZEROED = "zeroed"
 _MOST_CELLS = 1 << 22
-"""Bytes of a storage up to which it is told which of them are known, if not all are."""
 
 
 class Storage:
@@ -44,13 +43,15 @@ class Storages:
     """Storages by identity, as long as they live.
 
     `is_astray` once the host has read a number that is not known: what it puts into tensors from
-    then on may come of that.
+    then on may come of that. `most_cells` are the bytes of a storage up to which it is told which
+    of them are known, if not all are; of larger ones none is, then.
     """
 
     _SWEEP = 4096
 
-    def __init__(self) -> None:
+    def __init__(self, most_cells: int = _MOST_CELLS) -> None:
         self.is_astray = False
+        self._most_cells = most_cells
         self._known: dict[int, Storage] = {}
         self._sweep_at = self._SWEEP
 
@@ -108,7 +109,7 @@ class Storages:
             found.known, found.cells = is_known, None
             return
         size = 0 if tensor.is_meta else int(tensor.untyped_storage().nbytes())
-        if not 0 < size <= _MOST_CELLS:
+        if not 0 < size <= self._most_cells:
             found.known, found.cells = False, None
             return
         import numpy as np

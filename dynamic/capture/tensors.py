@@ -19,6 +19,7 @@ from typing import Any
 
 from .autocast import is_widened, widened
 from .custom_ops import is_python
+from .execution import Execution
 from .memory import extent, sparse_zeros
 from .storages import UNINITIALISED, ZEROED, Storages, is_whole
 
@@ -47,14 +48,18 @@ class Stage:
     """The modes and what they share.
 
     `pretend` is False where there is a GPU: then tensors are where they are, and only what is in
-    them is followed.
+    them is followed. With an `execution` launches are made, so that results are those of a GPU:
+    then all is computed, however large, and what cannot be is an error.
     """
 
-    def __init__(self, storages: Storages, pretend: bool = True) -> None:
+    def __init__(
+        self, storages: Storages, pretend: bool = True, execution: Execution | None = None
+    ) -> None:
         import torch
 
         self.storages = storages
         self.pretend = pretend
+        self.execution = execution
         self.default_on_gpu = False
         self._torch = torch
         self._modes = _modes(self)
@@ -173,8 +178,11 @@ class Stage:
             made = self._stand_in(operation, schema, tensors, args, named)
         result = self._carry_out(operation, schema, args, named) if made is None else made[0]
         with self._torch._C.DisableTorchFunction():
-            is_known = made is None and not self.storages.is_astray
-            is_known &= all(map(self.storages.is_known, _read(schema, args, named, self.tensors)))
+            is_known = self.execution is not None or (
+                made is None
+                and not self.storages.is_astray
+                and all(map(self.storages.is_known, _read(schema, args, named, self.tensors)))
+            )
             self._note(schema, args, named, result, is_known)
             if not any(True for _ in self.tensors(result)) and not schema.is_mutable:
                 for tensor in tensors:
@@ -187,6 +195,8 @@ class Stage:
     def _host_reads(self, tensor: Any) -> None:
         """The host takes numbers out of a tensor. Those of losses decide little; what is counted,
         chosen or compared is what shapes and indices come of."""
+        if self.execution is not None:
+            return
         if not tensor.dtype.is_floating_point and not self.storages.is_known(tensor):
             self.storages.is_astray = True
 
@@ -197,7 +207,8 @@ class Stage:
         try:
             return operation(*args, **named)
         except NotImplementedError:
-            if not self.pretend or schema.is_mutable or is_python(operation):
+            is_replaced = self.pretend and self.execution is None
+            if not is_replaced or schema.is_mutable or is_python(operation):
                 raise
             with self._torch._C.DisableTorchFunction():
                 shapes = self._shapes(operation, schema, args, named)
@@ -242,7 +253,9 @@ class Stage:
         name = schema.name.partition("::")[2]
         if name in _UNINITIALISED:
             self.storages.allocate(result, UNINITIALISED)
-            if self.pretend and result.device.type == "cpu" and _bytes(result) <= LARGE:
+            if self.execution is not None:
+                self.execution.allocated(result)
+            elif self.pretend and result.device.type == "cpu" and _bytes(result) <= LARGE:
                 # Recordings are to be alike.
                 result.zero_()
         elif name in _ZEROED or (name in _FILLED and _is_zero(name, args, named)):
@@ -273,6 +286,7 @@ class Stage:
         """A result of the right shape for what is too large to carry out, else None."""
         if (
             not self.pretend
+            or self.execution is not None
             or not _may_be_large(tensors, args, named)
             or _is_view(schema)
             or any(t.device.type != "cpu" for t in tensors)

@@ -7,13 +7,14 @@ the host goes on with what a GPU would have given it.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from ptxlint.facts import Facts
 from ptxlint.launches import Launch, Tensor
 
+from .execution import Memory, memory_behind
 from .kernels import Kernel, flattened
-from .storages import Storage, Storages, unwatched
+from .storages import Storages, unwatched
 
 _INTEGERS = ("int", "uint", "bool")
 _MOST_STEPS = 2_000_000
@@ -23,13 +24,6 @@ _ATTEMPTS = 3
 _MOST_WRITTEN = 1 << 20
 _MOST_READ = 1 << 22
 """Bytes of a storage that is followed."""
-
-
-class _Held(NamedTuple):
-    """A storage that a kernel was given: its bytes in this process, and what is known of it."""
-
-    data: Any
-    storage: Storage
 
 
 class Writes:
@@ -121,23 +115,18 @@ class Writes:
             one.storage.hold(piece.known)
         return set(wrote)
 
-    def _held(self, tensor: Any) -> _Held | None:
+    def _held(self, tensor: Any) -> Memory | None:
         """The bytes behind a tensor."""
-        import torch
-
         storage = self._storages.of(tensor)
         with unwatched():
             if storage is None or tensor.is_meta or tensor.device.type != "cpu":
                 return None
-            memory = tensor.untyped_storage()
-            size = int(memory.nbytes())
-            if size > _MOST_READ:
+            if int(tensor.untyped_storage().nbytes()) > _MOST_READ:
                 return None
-            every = torch.empty(0, dtype=torch.uint8).set_(memory, 0, (size,), (1,))
-            return _Held(every.numpy(), storage)
+        return memory_behind(tensor, storage)
 
 
-def _flags(held: _Held) -> Any:
+def _flags(held: Memory) -> Any:
     """Which bytes are known."""
     import numpy as np
 

@@ -44,7 +44,8 @@ class _Pending(NamedTuple):
     start: int
     size: int
     contents: NDArray[np.uint8] | None
-    state: int
+    state: int | NDArray[np.uint8]
+    """Of all bytes, or of each."""
 
 
 class Arena:
@@ -72,16 +73,20 @@ class Arena:
         *,
         shift: int = 0,
         is_read_only: bool = False,
+        written: NDArray[np.bool_] | None = None,
     ) -> Allocation:
         """Set `size` bytes aside; `shift` puts the first one so many bytes behind a multiple of
-        256. Without contents they are blank."""
+        256. Without contents they are blank, else those that are not `written` (None: all are)."""
         after = self._end + max(GAP, min(2 * max(size, self._before), WIDEST_GAP))
         start = -(-after // _ALIGNMENT) * _ALIGNMENT + shift
         self._end, self._before = start + size, size
         found = Allocation(name, ORIGIN + start, ORIGIN + start + size)
         self.allocations.append(found)
         flat = None if contents is None else np.ascontiguousarray(contents).view(np.uint8).ravel()
-        state = (BLANK if flat is None else WRITTEN) | (READ_ONLY if is_read_only else 0)
+        kept = READ_ONLY if is_read_only else 0
+        state: int | NDArray[np.uint8] = (BLANK if flat is None else WRITTEN) | kept
+        if flat is not None and written is not None:
+            state = np.where(written, WRITTEN | kept, BLANK | kept).astype(np.uint8)
         self._pending.append(_Pending(start, size, flat, state))
         return found
 
@@ -107,7 +112,8 @@ class Arena:
             self.state[start : start + length] = state
             if contents is not None:
                 self.bytes[start : start + length] = contents
-                self._contents[start] = state
+                if isinstance(state, int):
+                    self._contents[start] = state
         self._pending.clear()
         self._views.clear()
         self._starts = [a.start for a in self.allocations]
@@ -123,6 +129,12 @@ class Arena:
     def contents(self, allocation: Allocation) -> NDArray[np.uint8]:
         """The bytes of an allocation, as they are now."""
         return self.bytes[allocation.start - ORIGIN : allocation.end - ORIGIN]
+
+    def written(self, allocation: Allocation) -> NDArray[np.bool_]:
+        """Flags of the bytes of an allocation that something was written to."""
+        state = self.state[allocation.start - ORIGIN : allocation.end - ORIGIN]
+        flags: NDArray[np.bool_] = (state & WRITTEN) != 0
+        return flags
 
     def holds(self, low: int, high: int) -> bool:
         """True if the bytes from `low` up to, not including, `high` are of one allocation."""

@@ -51,6 +51,14 @@ class Laid(ABC):
         """Write what a tensor holds into the bytes of its storage. Raises `InputError`."""
 
 
+class PartlyBlank(ABC):
+    """Contents of which some bytes may be blank."""
+
+    @abstractmethod
+    def written(self, name: str, tensor: Tensor, size: int) -> NDArray[np.bool_] | None:
+        """Flags of the bytes, `size` of them, that something was written to; None for all."""
+
+
 def storage_contents(
     inputs: Inputs, views: Sequence[tuple[str, Tensor]], size: int
 ) -> Array | None:

@@ -12,7 +12,14 @@ from ptxlint.dynamic.emulator.arena import Allocation, Arena
 from ptxlint.dynamic.emulator.counters import Counters
 from ptxlint.dynamic.emulator.formats import Array
 from ptxlint.dynamic.emulator.host_maps import host_maps
-from ptxlint.dynamic.emulator.inputs import InputError, Inputs, storage_contents, typed, view
+from ptxlint.dynamic.emulator.inputs import (
+    InputError,
+    Inputs,
+    PartlyBlank,
+    storage_contents,
+    typed,
+    view,
+)
 from ptxlint.dynamic.emulator.record import Record
 from ptxlint.dynamic.emulator.run import MOST_TURNS, Emulator, Outcome, Padding
 from ptxlint.dynamic.emulator.sanitizer.choice import MEMORY, Sanitize
@@ -30,13 +37,15 @@ _ALIGNMENT: Final = 256
 class Ran(NamedTuple):
     """What a launch came to. `outputs` are tensors by argument name, of numpy's types where it has
     them, else as bits; `sampled` is the number of CTAs in the grid if not all were run, else 0;
-    `storages` are the bytes behind the tensors, by number, and `places` where they lay."""
+    `storages` are the bytes behind the tensors, by number, and `places` where they lay in the
+    `arena`."""
 
     outcome: Outcome
     outputs: dict[str, Array]
     sampled: int
     storages: dict[int, NDArray[np.uint8]] = {}  # noqa: RUF012
     places: dict[int, Allocation] = {}  # noqa: RUF012
+    arena: Arena | None = None
 
 
 def run_launch(
@@ -110,7 +119,7 @@ def _ran(
         record=record,
     )
     bytes_ = {number: arena.contents(allocation) for number, allocation in storages.items()}
-    return Ran(outcome, tensors_of(bound, bytes_), sampled, bytes_, storages)
+    return Ran(outcome, tensors_of(bound, bytes_), sampled, bytes_, storages, arena)
 
 
 def tensors_of(bound: Bound, storages: Mapping[int, NDArray[np.uint8]]) -> dict[str, Array]:
@@ -127,12 +136,14 @@ def tensors_of(bound: Bound, storages: Mapping[int, NDArray[np.uint8]]) -> dict[
 
 class Storage(NamedTuple):
     """Memory that tensors of a launch lie in: the first of them, its size in bytes, what it holds
-    before the launch (None: nothing yet), and whether the host gave it back already."""
+    before the launch (None: nothing yet), whether the host gave it back already, and which of its
+    bytes are written (None: all that it holds)."""
 
     first: Region
     size: int
     contents: Array | None
     is_freed: bool
+    written: NDArray[np.bool_] | None = None
 
 
 def storages_of(bound: Bound, inputs: Inputs) -> dict[int, Storage]:
@@ -154,7 +165,10 @@ def storages_of(bound: Bound, inputs: Inputs) -> dict[int, Storage]:
         views = [(region.name, region.tensor) for region in group]
         contents = storage_contents(inputs, views, size)
         is_freed = any(region.tensor.freed for region in group)
-        found[storage] = Storage(first, size, contents, is_freed)
+        written = None
+        if isinstance(inputs, PartlyBlank):
+            written = inputs.written(first.name, first.tensor, size)
+        found[storage] = Storage(first, size, contents, is_freed, written)
     return found
 
 
@@ -163,11 +177,12 @@ def _allocate(
 ) -> dict[int, Allocation]:
     """Memory for each storage, aligned as the launch promises and no better."""
     found: dict[int, Allocation] = {}
-    for number, (first, size, contents, is_freed) in storages.items():
+    for number, (first, size, contents, is_freed, written) in storages.items():
         shift = (first.address + first.low) % _ALIGNMENT
         found[number] = arena.allocate(
-            first.name, size, contents, shift=shift, is_read_only=number in read_only
-        )
+            first.name, size, contents, shift=shift, is_read_only=number in read_only,
+            written=written,
+        )  # fmt: skip
         if is_freed:
             arena.free(found[number])
     return found
