@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 CHECKS: Final = {
@@ -20,6 +21,24 @@ CHECKS: Final = {
 WITHOUT_REFERENCE: Final = tuple(name for name in CHECKS if name != "reference")
 LAUNCHED_AGAIN: Final = ("surroundings", "repeat", "programs", "warps", "rerun")
 """Those that launch kernels more than once."""
+EMULATOR: Final = "emulator"
+CUDA: Final = "cuda"
+HOST: Final = "host"
+"""For operators of plain numpy, which have no kernels."""
+RUNNERS: Final = (EMULATOR, CUDA, HOST)
+_NOT_BY: Final[dict[str, tuple[str, ...]]] = {
+    EMULATOR: (),
+    CUDA: ("sanitizer", "programs"),
+    HOST: ("sanitizer", "programs", "warps", "rerun"),
+}
 
 
-__all__ = ["CHECKS", "LAUNCHED_AGAIN", "WITHOUT_REFERENCE"]
+def possible(checks: Iterable[str], runner: str) -> tuple[str, ...]:
+    """Those of the checks that a runner can make, in their order."""
+    return tuple(check for check in checks if check not in _NOT_BY[runner])
+
+
+__all__ = [
+    "CHECKS", "CUDA", "EMULATOR", "HOST", "LAUNCHED_AGAIN", "RUNNERS", "WITHOUT_REFERENCE",
+    "possible",
+]  # fmt: skip
