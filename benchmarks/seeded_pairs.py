@@ -113,15 +113,15 @@ def _lines(difference: Difference) -> list[str]:
     out = [
         f"- `{c.old}` → `{c.new}` at {c.old_where} and {c.new_where}"
         + (f", {c.times} times" if c.times > 1 else "")
-        for c in constants(difference)
+        for c in constants(difference.code)
     ]
-    removed, added = instructions(difference)
+    removed, added = instructions(difference.code)
     for word, changes in (("right", removed), ("faulty", added)):
         by_line: dict[str, int] = {}
         for change in changes:
             key = f"{change.where}"
             by_line[key] = by_line.get(key, 0) + change.times
-        most = sorted(by_line.items(), key=lambda item: -item[1])[:3]
+        most = sorted(by_line.items(), key=lambda item: (-item[1], item[0]))[:3]
         out += [
             f"- {count} instructions of {line} in the {word} kernel alone" for line, count in most
         ]

@@ -18,9 +18,9 @@ FORMATS = ("text", "json", "markdown", "sarif")
     "--fail-on",
     metavar="WORD,...",
     default="",
-    help="Exit with 1 on these changes: structural, constants, spills, verdicts, guards, "
-    "accesses, occupancy, or registers, stack, shared, instructions, barriers with what they may "
-    "grow by, such as registers+8 or instructions+10%.",
+    help="Exit with 1 on these changes: structural, constants, machine-code, spills, verdicts, "
+    "guards, accesses, occupancy, or registers, stack, shared, instructions, barriers with what "
+    "they may grow by, such as registers+8 or instructions+10%.",
 )
 @measuring_options
 @click.option("--all", "shows_all", is_flag=True, help="List kernels that have not changed, too.")
@@ -40,7 +40,8 @@ def command(
     format_: str,
     output: str | None,
 ) -> int:
-    """Compare two builds: files, directories, Triton caches or captured bundles.
+    """Compare two builds: files, directories, Triton caches or captured bundles; of PTX, of
+    machine code (cubins, listings, fat binaries, libraries), or one of each.
 
     Kernels are paired by name, then by structure. Each pair is identical, renamed only, constants
     only, or structural; of what has changed the Python lines, the resources, the memory accesses
@@ -48,7 +49,7 @@ def command(
 
     \b
     Exit status: 0 nothing that --fail-on names, 1 something that it names, 2 something could not
-    be read.
+    be read or compared.
     """
     from ptxlint.comparison.report import NothingError, compare
     from ptxlint.comparison.tolerance import ToleranceError, read

@@ -7,11 +7,14 @@ import struct
 from collections import Counter
 from typing import Final, NamedTuple
 
-from ptxlint.comparison.difference import Difference
+from ptxlint.comparison.difference import CodeDifference
 from ptxlint.ir.instruction import Instr
 from ptxlint.ir.module import Module
 from ptxlint.ir.operand import Immediate
+from ptxlint.structure.canonical import constants as operand_constants
 
+_DOUBLES: Final = frozenset(("DADD", "DMUL", "DFMA", "DSETP", "DMMA"))
+"""Machine code names its types in the opcode."""
 _SMALL: Final = 1 << 20
 """Integers below this are taken for integers, whatever they would be as floats."""
 
@@ -38,14 +41,16 @@ class ConstantChange(NamedTuple):
 
 
 class InstructionChange(NamedTuple):
-    """Instructions of one line that one side has more of."""
+    """Instructions of one line that one side has more of. `constant` is the number in them, where
+    there is but one and it is a float."""
 
     mnemonic: str
     where: Where
     times: int
+    constant: str = ""
 
 
-def constants(difference: Difference) -> list[ConstantChange]:
+def constants(difference: CodeDifference) -> list[ConstantChange]:
     """The constants that have changed, those of one line and pair of values together."""
     counts: Counter[tuple[str, str, Where, Where, str]] = Counter()
     for change in difference.alignment.changed:
@@ -60,7 +65,9 @@ def constants(difference: Difference) -> list[ConstantChange]:
     return [ConstantChange(*key, times) for key, times in counts.items()]
 
 
-def instructions(difference: Difference) -> tuple[list[InstructionChange], list[InstructionChange]]:
+def instructions(
+    difference: CodeDifference,
+) -> tuple[list[InstructionChange], list[InstructionChange]]:
     """What the old side has alone, and the new one, by line, most first."""
     return (
         _by_line(difference.old.module, difference.alignment.removed),
@@ -78,7 +85,7 @@ class OperandChange(NamedTuple):
     times: int
 
 
-def operands(difference: Difference) -> list[OperandChange]:
+def operands(difference: CodeDifference) -> list[OperandChange]:
     """The instructions of both sides that have other operands, by line, most first."""
     counts = Counter(
         (
@@ -100,16 +107,31 @@ def where(module: Module, instr: Instr) -> Where:
 
 
 def _by_line(module: Module, instrs: tuple[Instr, ...]) -> list[InstructionChange]:
-    counts = Counter((i.shape.mnemonic, where(module, i)) for i in instrs)
-    return [InstructionChange(*key, times) for key, times in counts.most_common()]
+    counts = Counter((i.shape.mnemonic, where(module, i), _only_float(i)) for i in instrs)
+    return [
+        InstructionChange(mnemonic, place, times, constant)
+        for (mnemonic, place, constant), times in counts.most_common()
+    ]
+
+
+def _only_float(instr: Instr) -> str:
+    found = operand_constants(instr)
+    if len(found) != 1 or not _is_float(found[0], _width(instr)):
+        return ""
+    return _float(found[0], _width(instr))
 
 
 def values(old: Immediate, new: Immediate, instr: Instr) -> tuple[str, str]:
     """Two constants in words: as floats where one of them is one, or has the bits of one."""
-    width = 64 if instr.shape.type.endswith("64") else 32
+    width = _width(instr)
     if _is_float(old, width) or _is_float(new, width):
         return _float(old, width), _float(new, width)
     return old.text, new.text
+
+
+def _width(instr: Instr) -> int:
+    """The bits of the floats that an instruction works on."""
+    return 64 if instr.opcode in _DOUBLES or instr.shape.type.endswith("64") else 32
 
 
 def _is_float(constant: Immediate, width: int) -> bool:
@@ -133,7 +155,7 @@ def _float(constant: Immediate, width: int) -> str:
         (number,) = struct.unpack(form[1], struct.pack(form[0], bits))
     else:
         number = constant.as_float()
-        width = 32 if constant.kind == "f32" else 64
+        width = 32 if constant.kind == "f32" else width
     if math.isfinite(number) and width == 32:
         return f"{number:.7g}"
     return repr(number)

@@ -6,10 +6,10 @@ from collections import Counter
 from typing import Final, NamedTuple
 
 from ptxlint.cfg.build import build
+from ptxlint.comparison.levels import alike, machine_code
 from ptxlint.comparison.measures import residency, resources_of
 from ptxlint.comparison.records import KernelRecord
 from ptxlint.comparison.verdicts import Opinions, VerdictChange, changes
-from ptxlint.frontends.toolkit import ToolError
 from ptxlint.resources import Amount
 from ptxlint.structure.alignment import Alignment, align
 from ptxlint.structure.graph import isomorphism
@@ -19,6 +19,7 @@ COUNTED: Final = (
     "registers", "spill_stores", "spill_loads", "stack", "shared", "dynamic_shared", "barriers",
 )  # fmt: skip
 """The resources that are compared, in the order of reports."""
+UNCHANGED: Final = ("identical", "renamed")
 
 
 class Delta(NamedTuple):
@@ -35,26 +36,60 @@ class Delta(NamedTuple):
         return 0 if self.old is None or self.new is None else self.new - self.old
 
 
-class Difference(NamedTuple):
-    """A pair of kernels. `graph` is `same`, `different` or `undecided`; `notes` say what could
-    not be found out."""
+class CodeDifference(NamedTuple):
+    """The code of a pair at one level, PTX or machine code. `graph` is `same`, `different` or
+    `undecided`."""
 
     old: KernelRecord
     new: KernelRecord
     alignment: Alignment
-    graph: str
-    resources: tuple[Delta, ...]
-    classes: tuple[Delta, ...]
-    accesses: tuple[tuple[Access, int, int], ...]
-    verdicts: tuple[VerdictChange, ...]
-    notes: tuple[str, ...]
-    machine: Alignment | None = None
-    """The machine code of both, where a cubin lies beside each."""
+    graph: str = "same"
+    classes: tuple[Delta, ...] = ()
+    accesses: tuple[tuple[Access, int, int], ...] = ()
+
+    @property
+    def level(self) -> str:
+        """`ptx` or `sass`."""
+        return self.new.level
 
     @property
     def kind(self) -> str:
         """`identical`, `renamed`, `constants` or `structural`."""
         return self.alignment.kind
+
+    @property
+    def is_changed(self) -> bool:
+        """True if more than names is another."""
+        return self.kind not in UNCHANGED
+
+
+class Difference(NamedTuple):
+    """A pair of kernels. `code` is what was compared first, `machine` the machine code of both
+    where that is PTX and a cubin lies beside each; `notes` say what could not be found out, and
+    what was compared in its place."""
+
+    old: KernelRecord
+    new: KernelRecord
+    code: CodeDifference
+    resources: tuple[Delta, ...] = ()
+    verdicts: tuple[VerdictChange, ...] = ()
+    notes: tuple[str, ...] = ()
+    machine: CodeDifference | None = None
+
+    @property
+    def kind(self) -> str:
+        """The kind of `code`."""
+        return self.code.kind
+
+    @property
+    def is_changed(self) -> bool:
+        """True if more than names is another, at either level."""
+        return self.code.is_changed or (self.machine is not None and self.machine.is_changed)
+
+    @property
+    def levels(self) -> tuple[CodeDifference, ...]:
+        """What was compared, level by level."""
+        return (self.code,) if self.machine is None else (self.code, self.machine)
 
 
 class Comparer:
@@ -66,29 +101,20 @@ class Comparer:
         self._ptxas = ptxas
 
     def difference(self, old: KernelRecord, new: KernelRecord) -> Difference:
-        """What has changed in one pair."""
-        alignment = align(old.placed, new.placed)
-        if alignment.kind in ("identical", "renamed") and old.arch == new.arch:
-            return Difference(old, new, alignment, "same", (), (), (), (), ())
+        """What has changed in one pair. Raises `UnlikeError` if nothing of it can be compared."""
         notes: list[str] = []
-        ours, theirs = profile(old.function), profile(new.function)
-        machine = _machine(old, new, notes)
+        first = alike(old, new, self._ptxas, notes)
+        code = _code(*first)
+        second = machine_code(first, code.is_changed, notes) if code.level == "ptx" else None
+        machine = None if second is None else _code(*second)
+        is_changed = code.is_changed or (machine is not None and machine.is_changed)
+        if not is_changed and old.arch == new.arch:
+            return Difference(old, new, code, notes=tuple(notes), machine=machine)
         said: list[VerdictChange] = []
         if self._opinions is not None:
-            said = changes(self._opinions.of(old), self._opinions.of(new))
+            said = changes(*map(self._opinions.of, first))
         resources = tuple(self._resources(old, new, notes))
-        return Difference(
-            old,
-            new,
-            alignment,
-            isomorphism(build(old.function), build(new.function)).verdict,
-            resources,
-            tuple(_classes(ours, theirs)),
-            tuple(_accesses(ours, theirs)),
-            tuple(said),
-            tuple(notes),
-            machine,
-        )
+        return Difference(old, new, code, resources, tuple(said), tuple(notes), machine)
 
     def _resources(self, old: KernelRecord, new: KernelRecord, notes: list[str]) -> list[Delta]:
         ours = resources_of(old, self._ptxas, notes)
@@ -97,26 +123,37 @@ class Comparer:
         for name in COUNTED:
             before, after = getattr(ours, name), getattr(theirs, name)
             if before is not None or after is not None:
-                known = after or before
-                out.append(Delta(name, _value(before), _value(after), known.source))
+                out.append(Delta(name, _value(before), _value(after), _source(before, after)))
         before, after = residency(old, ours), residency(new, theirs)
         if before is not None and after is not None:
             out.append(Delta("occupancy", before.fraction, after.fraction, "calculated"))
         return [delta for delta in out if delta.old != delta.new]
 
 
-def _machine(old: KernelRecord, new: KernelRecord, notes: list[str]) -> Alignment | None:
-    """The machine code of two kernels side by side."""
-    try:
-        ours, theirs = old.machine_code(), new.machine_code()
-    except ToolError as error:
-        notes.append(f"machine code is not compared: {error}")
-        return None
-    return None if ours is None or theirs is None else align(ours, theirs)
+def _code(old: KernelRecord, new: KernelRecord) -> CodeDifference:
+    """The code of both at one level."""
+    alignment = align(old.placed, new.placed)
+    if alignment.kind in UNCHANGED:
+        return CodeDifference(old, new, alignment)
+    ours, theirs = profile(old.function), profile(new.function)
+    return CodeDifference(
+        old,
+        new,
+        alignment,
+        isomorphism(build(old.function), build(new.function)).verdict,
+        tuple(_classes(ours, theirs)),
+        tuple(_accesses(ours, theirs)),
+    )
 
 
 def _value(amount: Amount | None) -> float | None:
     return None if amount is None else amount.value
+
+
+def _source(old: Amount | None, new: Amount | None) -> str:
+    """Who says a number; both sides, where they have it from different places."""
+    found = [amount.source for amount in (old, new) if amount is not None]
+    return ", then ".join(dict.fromkeys(found))
 
 
 def _classes(old: Profile, new: Profile) -> list[Delta]:
@@ -132,4 +169,4 @@ def _accesses(old: Profile, new: Profile) -> list[tuple[Access, int, int]]:
     return [(k, before[k], new.accesses[k]) for k in kinds if before[k] != new.accesses[k]]
 
 
-__all__ = ["COUNTED", "Comparer", "Delta", "Difference"]
+__all__ = ["COUNTED", "UNCHANGED", "CodeDifference", "Comparer", "Delta", "Difference"]

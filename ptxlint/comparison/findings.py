@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from ptxlint.comparison.changes import values, where
-from ptxlint.comparison.difference import Difference
+from ptxlint.comparison.difference import CodeDifference, Difference
+from ptxlint.comparison.records import KernelRecord
 from ptxlint.comparison.report import DiffReport
 from ptxlint.diagnostics import Finding, Place, Related, Severity
 from ptxlint.engine.fingerprint import Fingerprints
@@ -51,6 +52,8 @@ VERDICT: Final = _kind(
     "What could be relied on before cannot be any more.",
     "Check the new build; the rule that is named says what is missing.",
 )
+_OF_CODE: Final = frozenset(("structural", "constants", "machine-code", "verdicts"))
+"""Words of `--fail-on` that are no resources."""
 KINDS: Final = (CONSTANT, STRUCTURE, RESOURCES, VERDICT)
 
 
@@ -69,48 +72,17 @@ def findings(report: DiffReport) -> list[Finding]:
 def _of_pair(
     difference: Difference, fails: frozenset[str], numbers: Fingerprints
 ) -> Iterator[Finding]:
-    new = Places(difference.new.module, PythonSources(("",)))
-    old = Places(difference.old.module, PythonSources(("",)))
-    whole = new.of_function(difference.new.function)
-    seen = set()
-    for change, key in zip(difference.alignment.changed, _told(difference), strict=True):
-        if key in seen:
-            continue
-        seen.add(key)
-        message = f"a constant is {key[1]}, was {key[0]}"
-        related = Related("in the old build", old.of(change.old))
-        severity: Severity = "error" if "constants" in fails else "note"
-        yield _finding(
-            difference, CONSTANT, message, new.of(change.new), severity, numbers, related
-        )
-    severity = "error" if "structural" in fails else "note"
-    removed, added = difference.alignment.removed, difference.alignment.added
-    if removed or added:
-        message = f"{len(added)} instructions were added and {len(removed)} removed"
-        place = new.of(added[0]) if added else whole
-        yield _finding(
-            difference, STRUCTURE, message, place, severity, numbers, *_was(old, removed)
-        )
-    rewired = difference.alignment.rewired
-    if rewired:
-        message = f"{counted(len(rewired), 'instruction')} with other operands"
-        was = Related("in the old build", old.of(rewired[0][0]))
-        place = new.of(rewired[0][1])
-        yield _finding(difference, STRUCTURE, message, place, severity, numbers, was)
-    severity = "error" if {"structural", "constants"} & fails else "note"
-    for declared in difference.alignment.declared:
-        message = f"{declared.title} is {declared.new or 'gone'}, was {declared.old or 'not there'}"
-        yield _finding(difference, STRUCTURE, message, whole, severity, numbers)
+    whole = _places(difference.code.new).of_function(difference.code.new.function)
+    for code in difference.levels:
+        yield from _of_code(difference, code, fails, numbers)
     if difference.resources:
         told_deltas = "; ".join(
             f"{d.name} {'?' if d.old is None else f'{d.old:g}'} → "
             f"{'?' if d.new is None else f'{d.new:g}'}"
             for d in difference.resources
         )
-        bad = any(w not in ("structural", "constants", "verdicts") for w in fails)
-        yield _finding(
-            difference, RESOURCES, told_deltas, whole, "error" if bad else "note", numbers
-        )
+        severity: Severity = "error" if fails - _OF_CODE else "note"
+        yield _finding(difference, RESOURCES, told_deltas, whole, severity, numbers)
     for verdict in difference.verdicts:
         if verdict.is_worse:
             message = f"{verdict.rule} got worse"
@@ -118,16 +90,64 @@ def _of_pair(
             if verdict.example is not None:
                 message += f": {verdict.example.reason}"
                 place = verdict.example.place or whole
-            severity = "error" if "verdicts" in fails else "note"
+            severity = _severity(fails, "verdicts")
             yield _finding(difference, VERDICT, message, place, severity, numbers)
 
 
-def _told(difference: Difference) -> list[tuple[object, ...]]:
+def _of_code(
+    difference: Difference, code: CodeDifference, fails: frozenset[str], numbers: Fingerprints
+) -> Iterator[Finding]:
+    """The constants and instructions that have changed at one level."""
+    new, old = _places(code.new), _places(code.old)
+    is_second = code is difference.machine
+    suffix = " in machine code" if code.level == "sass" else ""
+    kind, word = code.alignment, "machine-code" if code.level == "sass" else ""
+    seen = set()
+    for change, key in zip(kind.changed, _told(code), strict=True):
+        if key in seen:
+            continue
+        seen.add(key)
+        message = f"a constant is {key[1]}, was {key[0]}{suffix}"
+        related = Related("in the old build", old.of(change.old))
+        severity = _severity(fails, word, "" if is_second else "constants")
+        yield _finding(
+            difference, CONSTANT, message, new.of(change.new), severity, numbers, related
+        )
+    severity = _severity(fails, word, "" if is_second else "structural")
+    removed, added = kind.removed, kind.added
+    if removed or added:
+        message = f"{len(added)} instructions were added and {len(removed)} removed{suffix}"
+        place = new.of(added[0]) if added else new.of_function(code.new.function)
+        yield _finding(
+            difference, STRUCTURE, message, place, severity, numbers, *_was(old, removed)
+        )
+    if kind.rewired:
+        before, after = kind.rewired[0]
+        message = f"{counted(len(kind.rewired), 'instruction')} with other operands{suffix}"
+        was = Related("in the old build", old.of(before))
+        yield _finding(difference, STRUCTURE, message, new.of(after), severity, numbers, was)
+    if not is_second:
+        severity = _severity(fails, "structural", "constants")
+    whole = new.of_function(code.new.function)
+    for declared in kind.declared:
+        message = f"{declared.title} is {declared.new or 'gone'}, was {declared.old or 'not there'}"
+        yield _finding(difference, STRUCTURE, message, whole, severity, numbers)
+
+
+def _severity(fails: frozenset[str], *words: str) -> Severity:
+    return "error" if fails.intersection(words) else "note"
+
+
+def _places(kernel: KernelRecord) -> Places:
+    return Places(kernel.module, PythonSources(("",)))
+
+
+def _told(code: CodeDifference) -> list[tuple[object, ...]]:
     """Old value, new value and new line of each changed constant."""
     out: list[tuple[object, ...]] = []
-    for change in difference.alignment.changed:
+    for change in code.alignment.changed:
         old, new = values(change.old_constant, change.new_constant, change.old)
-        out.append((old, new, where(difference.new.module, change.new)))
+        out.append((old, new, where(code.new.module, change.new)))
     return out
 
 

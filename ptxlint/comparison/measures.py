@@ -2,34 +2,54 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from ptxlint.arch.occupancy import Occupancy, occupancy
 from ptxlint.comparison.records import KernelRecord
+from ptxlint.dataflow.spills import spills
 from ptxlint.engine.analyse import find_arch
 from ptxlint.engine.resources import exact
+from ptxlint.facts import Facts
 from ptxlint.frontends.toolkit import ToolError
-from ptxlint.resources import Resources
+from ptxlint.resources import SASS, Amount, Resources
+
+_WARP: Final = 32
 
 
 def resources_of(kernel: KernelRecord, ptxas: str | None, notes: list[str]) -> Resources:
-    """The resources of a kernel: what lies beside it, else what an assembler says (`ptxas` names
-    it, "" is the one that fits, None runs none). Why they are not exact goes to `notes`, once."""
+    """The resources of a kernel: what a cubin or a log says, else what an assembler makes of PTX
+    (`ptxas` names it, "" is the one that fits, None runs none). Spills that no log tells are
+    counted in the machine code. Why something is not known goes to `notes`, once."""
     known = kernel.resources()
-    if ptxas is None or known.spill_stores is not None:
+    if known.registers is None and not kernel.is_machine and ptxas is not None:
+        try:
+            found = exact(kernel.module, ptxas).get(kernel.name)
+        except ToolError as error:
+            _once(notes, f"resources are not exact: {error}")
+            return known
+        known = known if found is None else found.completed(known)
+    if known.spill_stores is None and kernel.is_machine:
+        known = _with_spills(known, kernel)
+        if known.spill_stores is None:
+            _once(notes, f"spills are not known: local memory of {kernel.path} holds arrays, too")
+    return known
+
+
+def _with_spills(known: Resources, kernel: KernelRecord) -> Resources:
+    """Resources with the bytes that machine code stores to local memory and loads, where these are
+    spills and nothing else."""
+    found = spills(Facts(kernel.module, kernel.function))
+    if not found.is_certain:
         return known
-    try:
-        found = exact(kernel.module, ptxas).get(kernel.name)
-    except ToolError as error:
-        message = f"resources are not exact: {error}"
-        if message not in notes:
-            notes.append(message)
-        return known
-    return known if found is None else found.completed(known)
+    return known._replace(
+        spill_stores=Amount(found.stored, SASS), spill_loads=Amount(found.loaded, SASS)
+    )
 
 
 def residency(kernel: KernelRecord, resources: Resources) -> Occupancy | None:
     """What of a kernel fits an SM; None if its architecture, threads or registers are not known."""
     arch = find_arch(kernel.arch)
-    threads = kernel.function.max_threads()
+    threads = threads_of(kernel, resources)
     if arch is None or threads is None or resources.registers is None:
         return None
     shared = sum(a.value for a in (resources.shared, resources.dynamic_shared) if a is not None)
@@ -39,4 +59,16 @@ def residency(kernel: KernelRecord, resources: Resources) -> Occupancy | None:
         return None
 
 
-__all__ = ["residency", "resources_of"]
+def threads_of(kernel: KernelRecord, resources: Resources) -> int | None:
+    """The threads of a CTA, where the kernel, its cubin or its metadata fix them."""
+    threads = kernel.function.max_threads() or resources.threads
+    warps = kernel.metadata.num_warps if kernel.metadata is not None else None
+    return threads or (warps * _WARP if warps else None)
+
+
+def _once(notes: list[str], message: str) -> None:
+    if message not in notes:
+        notes.append(message)
+
+
+__all__ = ["residency", "resources_of", "threads_of"]

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import NamedTuple
 
-from ptxlint.comparison.records import KernelRecord
+from ptxlint.comparison.records import KernelRecord, base
 
 
 class Pairing(NamedTuple):
@@ -19,29 +19,25 @@ class Pairing(NamedTuple):
 
 def pair(old: list[KernelRecord], new: list[KernelRecord]) -> Pairing:
     """Pair kernels. Of several with one name those that do the same go together first, then those
-    of one shape, then in the order of their files; what is left over is paired by what it does,
-    whatever its name."""
+    of one shape, then in the order of their files, PTX with PTX if it can be; what is left over is
+    paired by what it does, whatever its name."""
     pairs: list[tuple[KernelRecord, KernelRecord]] = []
     ours, theirs = list(old), list(new)
     # A hash is dear, and a name that stands alone on both sides needs none.
     ours, theirs = _alone(ours, theirs, pairs)
     keys: tuple[Callable[[KernelRecord], Hashable], ...] = (
-        lambda k: (k.name, _base(k.arch), k.identity),
-        lambda k: (k.name, _base(k.arch), k.shape),
-        lambda k: (k.name, _base(k.arch)),
-        lambda k: (_base(k.arch), k.identity),
-        lambda k: (_base(k.arch), k.shape),
+        lambda k: (k.name, base(k.arch), k.identity),
+        lambda k: (k.name, base(k.arch), k.shape),
+        lambda k: (k.name, base(k.arch), k.level),
+        lambda k: (k.name, base(k.arch)),
+        lambda k: (base(k.arch), k.identity),
+        lambda k: (base(k.arch), k.shape),
     )
     for key in keys:
         ours, theirs = _matched(ours, theirs, key, pairs)
     order = {id(kernel): at for at, kernel in enumerate(old)}
     pairs.sort(key=lambda p: order[id(p[0])])
     return Pairing(pairs, ours, theirs)
-
-
-def _base(arch: str) -> str:
-    """An architecture without the letter behind its number."""
-    return arch.rstrip("af")
 
 
 def _alone(
@@ -62,7 +58,7 @@ def _alone(
 def _by_name(kernels: list[KernelRecord]) -> dict[tuple[str, str], list[KernelRecord]]:
     out: dict[tuple[str, str], list[KernelRecord]] = {}
     for kernel in kernels:
-        out.setdefault((kernel.name, _base(kernel.arch)), []).append(kernel)
+        out.setdefault((kernel.name, base(kernel.arch)), []).append(kernel)
     return out
 
 

@@ -6,6 +6,7 @@ import time
 from typing import NamedTuple
 
 from ptxlint.comparison.difference import Comparer, Difference
+from ptxlint.comparison.levels import UnlikeError
 from ptxlint.comparison.pairing import pair
 from ptxlint.comparison.records import KernelRecord, load
 from ptxlint.comparison.tolerance import Limit, failed
@@ -18,7 +19,7 @@ class NothingError(ValueError):
 
 class DiffReport(NamedTuple):
     """`differences` are of all pairs, in the order of the old side; `failures` name the pairs that
-    fail, and on which words. `faults` say what could not be read."""
+    fail, and on which words. `faults` say what could not be read or compared."""
 
     differences: tuple[Difference, ...]
     removed: tuple[KernelRecord, ...]
@@ -33,12 +34,12 @@ class DiffReport(NamedTuple):
 
     @property
     def changed(self) -> list[Difference]:
-        """The pairs that are neither identical nor renamed."""
-        return [d for d in self.differences if d.kind in ("constants", "structural")]
+        """The pairs that are neither identical nor renamed, as PTX and as machine code."""
+        return [d for d in self.differences if d.is_changed]
 
     @property
     def exit_code(self) -> int:
-        """2 if something could not be read, else 1 if a pair fails, else 0."""
+        """2 if something could not be compared, else 1 if a pair fails, else 0."""
         return 2 if self.faults else 1 if self.failures else 0
 
 
@@ -60,13 +61,19 @@ def compare(
             raise NothingError(f"{', '.join(paths)}: there is nothing to compare: {reason}")
     pairing = pair(ours.kernels, theirs.kernels)
     comparer = Comparer(opinions, ptxas)
-    differences = tuple(comparer.difference(a, b) for a, b in pairing.pairs)
+    differences = []
+    unlike = []
+    for a, b in pairing.pairs:
+        try:
+            differences.append(comparer.difference(a, b))
+        except UnlikeError as error:
+            unlike.append(f"{a.name} ({a.arch}): {error}")
     failures = tuple((d, tuple(w)) for d in differences if (w := failed(d, limits)))
     return DiffReport(
-        differences,
+        tuple(differences),
         tuple(pairing.removed),
         tuple(pairing.added),
-        (*ours.faults, *theirs.faults),
+        (*ours.faults, *theirs.faults, *unlike),
         failures,
         time.perf_counter() - start,
     )

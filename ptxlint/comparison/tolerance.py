@@ -7,7 +7,10 @@ from typing import Final, NamedTuple
 
 from ptxlint.comparison.difference import Difference
 
-KINDS: Final = ("structural", "constants", "spills", "verdicts", "guards", "accesses", "occupancy")
+KINDS: Final = (
+    "structural", "constants", "machine-code", "spills", "verdicts", "guards", "accesses",
+    "occupancy",
+)  # fmt: skip
 MEASURES: Final = ("registers", "stack", "shared", "instructions", "barriers")
 _MEASURE: Final = re.compile(rf"({'|'.join(MEASURES)})\+(\d+)(%?)")
 
@@ -52,15 +55,17 @@ def _fails(difference: Difference, limit: Limit) -> bool:
     name = limit.name
     if name in ("structural", "constants"):
         return difference.kind == name or (
-            name == "constants" and bool(difference.alignment.changed)
+            name == "constants" and bool(difference.code.alignment.changed)
         )
+    if name == "machine-code":
+        return any(code.level == "sass" and code.is_changed for code in difference.levels)
     if name == "verdicts":
         return any(change.is_worse for change in difference.verdicts)
     if name == "guards":
-        return any(a.guarded and new < old for a, old, new in difference.accesses)
+        return any(a.guarded and new < old for a, old, new in difference.code.accesses)
     if name == "accesses":
-        return any(a.space == "global" for a, _, _ in difference.accesses)
-    deltas = {d.name: d for d in (*difference.resources, *difference.classes)}
+        return any(a.space == "global" for a, _, _ in difference.code.accesses)
+    deltas = {d.name: d for d in (*difference.resources, *difference.code.classes)}
     if name == "spills":
         return any(deltas[n].change > 0 for n in ("spill_stores", "spill_loads") if n in deltas)
     if name == "occupancy":

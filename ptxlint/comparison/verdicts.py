@@ -8,6 +8,7 @@ lines, is not called changed.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Hashable
 from typing import Final, NamedTuple
 
 from ptxlint.comparison.records import KernelRecord
@@ -50,14 +51,16 @@ class Opinions:
 
     def __init__(self, checker: Checker) -> None:
         self._checker = checker
-        self._files: dict[str, tuple[tuple[Finding, ...], tuple[Obligation, ...]]] = {}
+        self._files: dict[Hashable, tuple[tuple[Finding, ...], tuple[Obligation, ...]]] = {}
 
     def of(self, kernel: KernelRecord) -> Said:
         """All that is said of one kernel."""
-        found = self._files.get(kernel.path)
+        # A listing may hold code for several architectures.
+        key = kernel.path, kernel.level, kernel.item.target
+        found = self._files.get(key)
         if found is None:
             result = self._checker.check(kernel.item)
-            found = self._files[kernel.path] = result.findings, result.obligations
+            found = self._files[key] = result.findings, result.obligations
         findings, obligations = found
         return Said(
             tuple(f for f in findings if f.kernel == kernel.name),

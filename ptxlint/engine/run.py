@@ -152,7 +152,8 @@ def _report(
         for stage, spent in result.seconds.items():
             timings[stage] = timings.get(stage, 0.0) + spent
     summary = Summary(
-        len(checked),
+        # A listing with code for several architectures is one file.
+        len({result.path for result in checked}),
         len(kernels),
         *count_severities(merged),
         seconds,

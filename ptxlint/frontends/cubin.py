@@ -60,6 +60,22 @@ def read_cubin(data: bytes, path: str = "<cubin>") -> Cubin:
         ) from None
 
 
+def code_of(data: bytes, kernel: str) -> bytes | None:
+    """The bytes of a kernel's code; None if they cannot be read, or are completed when the cubin is
+    linked."""
+    from elftools.common.exceptions import ELFError
+
+    try:
+        elf = _opened(data)
+        section = elf.get_section_by_name(f".text.{kernel}")
+        is_fixed = not any(
+            elf.get_section_by_name(f"{kind}.text.{kernel}") for kind in (".rela", ".rel")
+        )
+        return bytes(section.data()) if section is not None and is_fixed else None
+    except (ELFError, struct.error, EOFError, KeyError, IndexError, UnicodeDecodeError):
+        return None
+
+
 def _opened(data: bytes) -> ELFFile:
     from elftools.elf.elffile import ELFFile
 
@@ -156,4 +172,4 @@ def _attributes(section: Section | None) -> Iterator[tuple[int, bytes]]:
             yield kind, struct.pack("<H", value)
 
 
-__all__ = ["MAGIC", "Cubin", "CubinError", "read_cubin"]
+__all__ = ["MAGIC", "Cubin", "CubinError", "code_of", "read_cubin"]

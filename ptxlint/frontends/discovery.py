@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 STDIN = "<stdin>"
 _HERE = os.curdir + os.sep
 _MANIFEST = "manifest.json"
-_MACHINE_SUFFIXES = (".cubin", ".sass")
+_DUMP_SUFFIX = ".sass"
+_MACHINE_SUFFIXES = (".cubin", _DUMP_SUFFIX)
 _MOST_BYTES = 1 << 30
 """A larger library is not taken apart."""
 _PROBE = 4096
@@ -41,7 +42,8 @@ class Input(NamedTuple):
     """One text to check. `text` is None until it is read from `path`, or from the bytes of a
     `cubin` that lies in no file of its own; `metadata` is None when it is to be looked for beside
     the file. `launches` are those that came with it. `ptx` is what machine code was assembled
-    from; None when that is to be looked for beside the file."""
+    from; None when that is to be looked for beside the file. `target` names the architecture whose
+    code is meant, of a listing that holds code for several."""
 
     path: str
     text: str | None = None
@@ -49,13 +51,15 @@ class Input(NamedTuple):
     launches: tuple[Launch, ...] = ()
     cubin: bytes | None = None
     ptx: str | None = None
+    target: str = ""
 
 
 class Code(NamedTuple):
-    """A text that was read: PTX, or a listing of machine code."""
+    """A text that was read: PTX, or a listing of machine code, of this cubin if it is of one."""
 
     text: str
     is_machine: bool
+    cubin: bytes | None = None
 
 
 class InputFault(NamedTuple):
@@ -88,11 +92,15 @@ def discover(paths: Iterable[str | Input], machine_code: bool = False) -> list[F
             found.append(path)
             continue
         for item in _expand(path, machine_code):
-            key = item.path if isinstance(item, InputFault) else os.path.abspath(item.path)
+            key = item.path if isinstance(item, InputFault) else _key(item)
             if key not in seen:
                 seen.add(key)
                 found.append(item)
     return found
+
+
+def _key(item: Input) -> str:
+    return f"{os.path.abspath(item.path)}\0{item.target}"
 
 
 def _expand(path: str, machine_code: bool) -> Iterator[Found]:
@@ -110,23 +118,42 @@ def _expand(path: str, machine_code: bool) -> Iterator[Found]:
         yield from items
     elif not os.path.lexists(path):
         yield InputFault(path, "no such file or directory")
-    elif machine_code and _is_container(path):
-        yield from _members(path)
+    elif machine_code:
+        from ptxlint.frontends.machine_code import holds_cubins
+
+        head = _head(path)
+        yield from _members(path) if holds_cubins(head) else _targets(path, head)
     else:
         yield Input(path)
 
 
-def _is_container(path: str) -> bool:
-    """True for a file of several cubins, by its first bytes; a pipe is not touched."""
-    from ptxlint.frontends.machine_code import holds_cubins
-
+def _head(path: str) -> bytes:
+    """The first bytes of a file; none of a pipe, which is not touched."""
     if not os.path.isfile(path):
-        return False
+        return b""
     try:
         with open(path, "rb") as stream:
-            return holds_cubins(stream.read(_PROBE))
+            return stream.read(_PROBE)
     except OSError:
-        return False
+        return b""
+
+
+def _targets(path: str, head: bytes) -> Iterator[Found]:
+    """A file as one input; as one for each architecture, if it is a dump of code for several."""
+    from ptxlint.frontends.machine_code import is_dump
+
+    text = read(Input(path)) if is_dump(head) else ""
+    yield from _of_each(Input(path), "" if isinstance(text, InputFault) else text)
+
+
+def _of_each(item: Input, text: str) -> Iterator[Input]:
+    from ptxlint.frontends.machine_code import targets
+
+    found = targets(text)
+    if len(found) < 2:
+        yield item
+    else:
+        yield from (item._replace(target=target) for target in found)
 
 
 def _members(path: str, data: bytes | None = None) -> Iterator[Found]:
@@ -175,7 +202,8 @@ def _walk(top: str, machine_code: bool) -> Iterator[Found]:
                 path = os.path.join(directory, name).removeprefix(_HERE)
                 # A pipe or a device in a tree would block; a broken link is reported on reading.
                 if os.path.isfile(path) or not os.path.exists(path):
-                    yield Input(path)
+                    is_dump = path.lower().endswith(_DUMP_SUFFIX)
+                    yield from _targets(path, _head(path)) if is_dump else (Input(path),)
     for fault in faults:
         yield InputFault(str(fault.filename), f"cannot list: {fault.strerror}")
 
@@ -207,7 +235,12 @@ def _read_stdin(machine_code: bool) -> Iterator[Found]:
         yield from _members(STDIN, data)
     else:
         text = decode(data, STDIN)
-        yield text if isinstance(text, InputFault) else Input(STDIN, text)
+        if isinstance(text, InputFault):
+            yield text
+        elif machine_code:
+            yield from _of_each(Input(STDIN, text), text)
+        else:
+            yield Input(STDIN, text)
 
 
 def _stdin_bytes() -> bytes | InputFault:
@@ -237,6 +270,7 @@ def read_code(item: Input) -> Code | InputFault:
         is_cubin,
         is_listing,
         listing,
+        of_target,
     )
 
     try:
@@ -245,13 +279,15 @@ def read_code(item: Input) -> Code | InputFault:
             if isinstance(data, InputFault):
                 return data
             if is_cubin(data):
-                return Code(disassembled(data), True)
+                return Code(disassembled(data), True, data)
             text = decode(data, item.path)
         else:
             text = read(item)
         if isinstance(text, InputFault):
             return text
-        return Code(listing(text), True) if is_listing(text) else Code(text, False)
+        if not is_listing(text):
+            return Code(text, False)
+        return Code(of_target(listing(text), item.target), True)
     except MachineCodeError as error:
         return InputFault(item.path, str(error), error.hint)
 

@@ -18,6 +18,8 @@ _ARCHIVE: Final = b"!<arch>\n"
 _EM_CUDA: Final = 190
 _MACHINE_AT: Final = 18
 _PTX: Final = re.compile(r"^[ \t]*\.version[ \t]+\d", re.MULTILINE)
+_OF_TARGET: Final = re.compile(r"[ \t]*code for (sm_\w+)[ \t]*")
+_NEXT: Final = re.compile(r"Fatbin \w+ code:[ \t]*")
 _LISTED: Final = re.compile(r"^[ \t]*/\*[0-9a-fA-F]{4,}\*/[ \t]+\S", re.MULTILINE)
 
 
@@ -51,6 +53,38 @@ def listing(text: str) -> str:
         return as_listing(text)
     except JsonFormError as error:
         raise MachineCodeError(str(error)) from None
+
+
+def is_dump(head: bytes) -> bool:
+    """True for the beginning of what `cuobjdump -sass` prints."""
+    return b"code for sm_" in head and not head.startswith(_ELF)
+
+
+def targets(text: str) -> list[str]:
+    """The architectures that a listing has code for, in its order: `cuobjdump` says so."""
+    if "code for sm_" not in text or not is_listing(text):
+        return []
+    found = map(_OF_TARGET.fullmatch, text.splitlines())
+    return list(dict.fromkeys(match[1] for match in found if match))
+
+
+def of_target(text: str, target: str) -> str:
+    """A listing with the code for one architecture alone; lines of the others are empty, so that
+    each line keeps its number. All of it without a target."""
+    if not target:
+        return text
+    lines = text.split("\n")
+    first, is_meant = 0, False
+    for at, line in enumerate(lines):
+        match = _OF_TARGET.fullmatch(line.rstrip("\r"))
+        if match is None and not _NEXT.fullmatch(line.rstrip("\r")):
+            continue
+        if not is_meant:
+            lines[first:at] = [""] * (at - first)
+        first, is_meant = at, match is not None and match[1] == target
+    if not is_meant:
+        lines[first:] = [""] * (len(lines) - first)
+    return "\n".join(lines)
 
 
 def is_cubin(head: bytes) -> bool:
@@ -100,6 +134,6 @@ def extracted(file: bytes) -> dict[str, bytes]:
 
 
 __all__ = [
-    "HEAD", "MachineCodeError", "disassembled", "extracted", "holds_cubins", "is_cubin",
-    "is_listing", "listing",
+    "HEAD", "MachineCodeError", "disassembled", "extracted", "holds_cubins", "is_cubin", "is_dump",
+    "is_listing", "listing", "of_target", "targets",
 ]  # fmt: skip

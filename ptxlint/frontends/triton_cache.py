@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ptxlint.facts import KernelMetadata
+from ptxlint.frontends.stems import beside
 
 GROUP_PREFIX = "__grp__"
 _MAX_BYTES = 16 << 20
@@ -21,9 +22,8 @@ class MetadataError(Exception):
 
 
 def metadata_path(ptx_path: str) -> str:
-    """Where the metadata of a PTX file would lie."""
-    stem = ptx_path[:-4] if ptx_path.lower().endswith(".ptx") else ptx_path
-    return stem + ".json"
+    """Where the metadata of a PTX file, or of its machine code, would lie."""
+    return beside(ptx_path, ".json")
 
 
 def load_metadata(ptx_path: str) -> KernelMetadata | None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ptxlint.comparison.changes import Where, constants, instructions, operands
-from ptxlint.comparison.difference import Difference
+from ptxlint.comparison.changes import InstructionChange, Where, constants, instructions, operands
+from ptxlint.comparison.difference import CodeDifference, Difference
 from ptxlint.comparison.records import KernelRecord
 from ptxlint.comparison.report import DiffReport
 
@@ -28,7 +28,9 @@ def render_json(report: DiffReport) -> str:
 
 
 def _kernel(kernel: KernelRecord) -> dict[str, Any]:
-    return {"kernel": kernel.name, "arch": kernel.arch, "path": kernel.path}
+    return {
+        "kernel": kernel.name, "arch": kernel.arch, "path": kernel.path, "level": kernel.level,
+    }  # fmt: skip
 
 
 def _where(where: Where) -> dict[str, Any]:
@@ -36,53 +38,63 @@ def _where(where: Where) -> dict[str, Any]:
 
 
 def _difference(difference: Difference, fails: list[str]) -> dict[str, Any]:
-    removed, added = instructions(difference)
+    machine = difference.machine
     return {
         "old": _kernel(difference.old),
         "new": _kernel(difference.new),
-        "kind": difference.kind,
         "fails_on": fails,
-        "constants": [
-            {
-                "old": c.old, "new": c.new, "old_place": _where(c.old_where),
-                "new_place": _where(c.new_where), "instruction": c.mnemonic, "times": c.times,
-            }
-            for c in constants(difference)
-        ],
-        "removed": [
-            {"instruction": c.mnemonic, "place": _where(c.where), "times": c.times} for c in removed
-        ],
-        "added": [
-            {"instruction": c.mnemonic, "place": _where(c.where), "times": c.times} for c in added
-        ],
-        "operands": [
-            {
-                "instruction": c.mnemonic, "old_place": _where(c.old_where),
-                "new_place": _where(c.new_where), "times": c.times,
-            }
-            for c in operands(difference)
-        ],
-        "declarations": [
-            {"name": d.title, "old": d.old, "new": d.new} for d in difference.alignment.declared
-        ],
-        "graph": difference.graph,
+        **_code(difference.code),
+        "machine_code": None if machine is None else _code(machine),
         "resources": [
             {"name": d.name, "old": d.old, "new": d.new, "source": d.source}
             for d in difference.resources
-        ],
-        "instructions": [
-            {"name": d.name, "old": d.old, "new": d.new} for d in difference.classes
-        ],
-        "accesses": [
-            {"kind": a.kind, "space": a.space, "guarded": a.guarded, "old": old, "new": new}
-            for a, old, new in difference.accesses
         ],
         "verdicts": [
             {"rule": v.rule, "old": dict(v.old), "new": dict(v.new), "worse": v.is_worse}
             for v in difference.verdicts
         ],
-        "machine_code": None if difference.machine is None else difference.machine.kind,
         "notes": list(difference.notes),
+    }
+
+
+def _code(code: CodeDifference) -> dict[str, Any]:
+    """What has changed at one level."""
+    removed, added = instructions(code)
+    return {
+        "level": code.level,
+        "kind": code.kind,
+        "constants": [
+            {
+                "old": c.old, "new": c.new, "old_place": _where(c.old_where),
+                "new_place": _where(c.new_where), "instruction": c.mnemonic, "times": c.times,
+            }
+            for c in constants(code)
+        ],
+        "removed": list(map(_instruction, removed)),
+        "added": list(map(_instruction, added)),
+        "operands": [
+            {
+                "instruction": c.mnemonic, "old_place": _where(c.old_where),
+                "new_place": _where(c.new_where), "times": c.times,
+            }
+            for c in operands(code)
+        ],
+        "declarations": [
+            {"name": d.title, "old": d.old, "new": d.new} for d in code.alignment.declared
+        ],
+        "graph": code.graph,
+        "instructions": [{"name": d.name, "old": d.old, "new": d.new} for d in code.classes],
+        "accesses": [
+            {"kind": a.kind, "space": a.space, "guarded": a.guarded, "old": old, "new": new}
+            for a, old, new in code.accesses
+        ],
+    }  # fmt: skip
+
+
+def _instruction(change: InstructionChange) -> dict[str, Any]:
+    return {
+        "instruction": change.mnemonic, "constant": change.constant or None,
+        "place": _where(change.where), "times": change.times,
     }  # fmt: skip
 
 

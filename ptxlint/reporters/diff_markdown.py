@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from ptxlint.comparison.report import DiffReport
-from ptxlint.reporters.diff_words import KINDS, lines, title
+from ptxlint.reporters.diff_words import kind, level, lines, tally, title
 from ptxlint.wording import counted
 
 
 def render_markdown(report: DiffReport) -> str:
     """A table of the pairs that have changed, and the details of each, folded."""
-    kinds = ", ".join(f"{report.count(k)} {name}" for k, name in KINDS.items() if report.count(k))
     verdict = "**fails**" if report.failures else "passes"
     out = [
         f"### ptxlint diff: {verdict}",
         "",
-        f"{counted(len(report.differences), 'pair')} of kernels: {kinds or 'none'}; "
+        f"{counted(len(report.differences), 'pair')} of kernels: {tally(report)}; "
         f"{len(report.removed)} removed, {len(report.added)} added.",
     ]
     if report.changed:
         words = {id(d): w for d, w in report.failures}
         out += ["", "| kernel | change | fails on |", "|---|---|---|"]
         out += [
-            f"| `{title(d)}` | {KINDS[d.kind]} | {', '.join(words.get(id(d), ()))} |"
+            f"| `{title(d)}` | {kind(d)} | {', '.join(words.get(id(d), ()))} |"
             for d in report.changed
         ]
     for difference in report.changed:
@@ -30,8 +29,8 @@ def render_markdown(report: DiffReport) -> str:
         out += ["", "</details>"]
     for heading, kernels in (("Removed", report.removed), ("Added", report.added)):
         if kernels:
-            out += ["", f"{heading}: " + ", ".join(f"`{k.name}` ({k.arch})" for k in kernels)]
-    out += [f"\nNot read: {_escaped(fault)}" for fault in report.faults]
+            out += ["", f"{heading}: " + ", ".join(f"`{k.name}` ({level(k)})" for k in kernels)]
+    out += [f"\nNot compared: {_escaped(fault)}" for fault in report.faults]
     return "\n".join(out) + "\n"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ptxlint.comparison.report import DiffReport
-from ptxlint.reporters.diff_words import KINDS, lines, title
+from ptxlint.reporters.diff_words import kind, level, lines, tally, title
 from ptxlint.wording import counted
 
 
@@ -12,22 +12,21 @@ def render_text(report: DiffReport, *, shows_all: bool = False) -> str:
     alone, what fails, and a summary."""
     out = []
     for difference in report.differences:
-        if difference.kind in ("identical", "renamed") and not shows_all:
+        if not difference.is_changed and not shows_all:
             continue
-        out.append(f"{title(difference)}: {KINDS[difference.kind]}")
+        out.append(f"{title(difference)}: {kind(difference)}")
         out.append(f"  {difference.old.path} → {difference.new.path}")
         heading = ""
         for name, text in lines(difference):
             out.append(f"  {'' if name == heading else name:<13}{text}")
             heading = name
-    out += [f"{k.name} ({k.arch}): only old, {k.path}" for k in report.removed]
-    out += [f"{k.name} ({k.arch}): only new, {k.path}" for k in report.added]
-    out += [f"not read: {fault}" for fault in report.faults]
+    out += [f"{k.name} ({level(k)}): only old, {k.path}" for k in report.removed]
+    out += [f"{k.name} ({level(k)}): only new, {k.path}" for k in report.added]
+    out += [f"not compared: {fault}" for fault in report.faults]
     for difference, words in report.failures:
         out.append(f"fails on {', '.join(words)}: {title(difference)}")
-    kinds = ", ".join(f"{report.count(k)} {name}" for k, name in KINDS.items() if report.count(k))
     out.append(
-        f"{counted(len(report.differences), 'pair')}: {kinds or 'none'}; {len(report.removed)} "
+        f"{counted(len(report.differences), 'pair')}: {tally(report)}; {len(report.removed)} "
         f"removed, {len(report.added)} added ({report.seconds:.2f} s)"
     )
     return "\n".join(out) + "\n"

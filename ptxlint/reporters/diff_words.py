@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from ptxlint.comparison.changes import Where, constants, instructions, operands
-from ptxlint.comparison.difference import Delta, Difference
+from ptxlint.comparison.changes import InstructionChange, Where, constants, instructions, operands
+from ptxlint.comparison.difference import CodeDifference, Delta, Difference
+from ptxlint.comparison.records import KernelRecord
+from ptxlint.comparison.report import DiffReport
 from ptxlint.comparison.verdicts import VerdictChange
-from ptxlint.structure.alignment import Alignment, Redeclared
+from ptxlint.structure.alignment import Redeclared
 from ptxlint.structure.profile import Access
 from ptxlint.wording import counted
 
@@ -37,22 +39,59 @@ def title(difference: Difference) -> str:
     old, new = difference.old, difference.new
     name = old.name if old.name == new.name else f"{old.name} → {new.name}"
     arch = old.arch if old.arch == new.arch else f"{old.arch} → {new.arch}"
-    return f"{name} ({arch})"
+    level = ", machine code" if difference.code.level == "sass" else ""
+    return f"{name} ({arch}{level})"
+
+
+def level(kernel: KernelRecord) -> str:
+    """A kernel's architecture, and that it is machine code."""
+    return f"{kernel.arch}, machine code" if kernel.is_machine else kernel.arch
+
+
+def kind(difference: Difference) -> str:
+    """What the pair is, at each level that was compared."""
+    first = KINDS[difference.kind]
+    if difference.machine is None:
+        return first
+    return f"PTX {first}, machine code {KINDS[difference.machine.kind]}"
+
+
+def tally(report: DiffReport) -> str:
+    """How many pairs are of which kind, and how many of them were compared as machine code."""
+    found = [f"{report.count(k)} {name}" for k, name in KINDS.items() if report.count(k)]
+    levels = [d.levels for d in report.differences]
+    machine = sum(codes[0].level == "sass" for codes in levels)
+    both = sum(len(codes) > 1 for codes in levels)
+    told = [f"{machine} of machine code"] if machine else []
+    told += [f"{both} of both levels"] if both else []
+    return (", ".join(found) or "none") + (f" ({', '.join(told)})" if told else "")
 
 
 def lines(difference: Difference) -> list[tuple[str, str]]:
     """All that is told of a pair: headings with a text each."""
+    out = _of_code(difference.code)
+    out += [("resource", delta(d, _UNITS.get(d.name, ""))) for d in difference.resources]
+    if difference.machine is not None:
+        out.append(("machine code", KINDS[difference.machine.kind]))
+        out += [("machine code", f"{name}: {text}") for name, text in _of_code(difference.machine)]
+    out += [("verdict", verdict(v)) for v in difference.verdicts]
+    out += [("note", note) for note in difference.notes]
+    return out
+
+
+def _of_code(code: CodeDifference) -> list[tuple[str, str]]:
+    """What has changed at one level."""
     out = [
         ("constant", f"{c.old} → {c.new} at {_at(c.old_where, c.new_where)}{_times(c.times)}")
-        for c in constants(difference)
+        for c in constants(code)
     ]
-    removed, added = instructions(difference)
+    removed, added = instructions(code)
     for heading, changes in (("only old", removed), ("only new", added)):
-        out += [(heading, f"{c.mnemonic} at {c.where}{_times(c.times)}") for c in changes[:_MOST]]
+        out += [(heading, _instruction(c)) for c in changes[:_MOST]]
         if len(changes) > _MOST:
             rest = sum(c.times for c in changes[_MOST:])
             out.append((heading, f"and {counted(rest, 'more instruction')}"))
-    rewired = operands(difference)
+    rewired = operands(code)
     out += [
         ("operands", f"{c.mnemonic} at {_at(c.old_where, c.new_where)}{_times(c.times)}")
         for c in rewired[:_MOST]
@@ -60,20 +99,21 @@ def lines(difference: Difference) -> list[tuple[str, str]]:
     if len(rewired) > _MOST:
         rest = sum(c.times for c in rewired[_MOST:])
         out.append(("operands", f"and of {counted(rest, 'more instruction')}"))
-    out += [("declaration", declaration(d)) for d in difference.alignment.declared[:_MOST]]
-    if len(difference.alignment.declared) > _MOST:
-        out.append(("declaration", f"and {len(difference.alignment.declared) - _MOST:,} more"))
-    if difference.kind == "structural" and difference.graph != "same":
+    declared = code.alignment.declared
+    out += [("declaration", declaration(d)) for d in declared[:_MOST]]
+    if len(declared) > _MOST:
+        out.append(("declaration", f"and {len(declared) - _MOST:,} more"))
+    if code.kind == "structural" and code.graph != "same":
         word = {"different": "is another one", "undecided": "may be another one (not decided)"}
-        out.append(("graph", f"the control-flow graph {word[difference.graph]}"))
-    out += [("resource", delta(d, _UNITS.get(d.name, ""))) for d in difference.resources]
-    out += [("instructions", delta(d)) for d in difference.classes]
-    out += [("accesses", access(*a)) for a in difference.accesses]
-    if difference.machine is not None:
-        out.append(("machine code", machine(difference.machine)))
-    out += [("verdict", verdict(v)) for v in difference.verdicts]
-    out += [("note", note) for note in difference.notes]
+        out.append(("graph", f"the control-flow graph {word[code.graph]}"))
+    out += [("instructions", delta(d)) for d in code.classes]
+    out += [("accesses", access(*a)) for a in code.accesses]
     return out
+
+
+def _instruction(change: InstructionChange) -> str:
+    constant = f" {change.constant}" if change.constant else ""
+    return f"{change.mnemonic}{constant} at {change.where}{_times(change.times)}"
 
 
 def _at(old: Where, new: Where) -> str:
@@ -110,16 +150,6 @@ def _shortened(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
-def machine(alignment: Alignment) -> str:
-    """What has changed in machine code."""
-    if alignment.kind != "structural":
-        return KINDS[alignment.kind]
-    removed, added = len(alignment.removed), len(alignment.added)
-    text = f"structural, {counted(removed, 'instruction')} removed, {added:,} added"
-    others = len(alignment.rewired)
-    return f"{text}, {others:,} with other operands" if others else text
-
-
 def verdict(change: VerdictChange) -> str:
     """One rule's verdicts on both sides."""
     old, new = (" ".join(_statuses(counts)) or "none" for counts in (change.old, change.new))
@@ -134,4 +164,4 @@ def _statuses(counts: dict[str, int]) -> Iterator[str]:
             yield f"{counts[status]} {status}"
 
 
-__all__ = ["KINDS", "access", "declaration", "delta", "lines", "machine", "title", "verdict"]
+__all__ = ["KINDS", "access", "delta", "kind", "level", "lines", "tally", "title", "verdict"]

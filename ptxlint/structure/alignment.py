@@ -9,7 +9,7 @@ from itertools import zip_longest
 from typing import Final, NamedTuple
 
 from ptxlint.ir.instruction import Instr
-from ptxlint.ir.operand import Immediate
+from ptxlint.ir.operand import Immediate, Label
 from ptxlint.structure.canonical import Canonical, Kernel, anonymous, canonical, constants, key
 from ptxlint.structure.declared import Declared
 from ptxlint.structure.rewiring import rewired
@@ -69,11 +69,13 @@ def align(old: Kernel, new: Kernel) -> Alignment:
 
 
 def _same_names(old: Canonical, new: Canonical) -> bool:
-    """True if even registers and symbols have the same names."""
+    """True if even registers and symbols have the same names. Labels of machine code are those of
+    whoever printed it."""
     return all(
         getattr(a, "name", None) == getattr(b, "name", None)
         for one, other in zip(old.instrs, new.instrs, strict=True)
         for a, b in zip(one.args, other.args, strict=True)
+        if not (isinstance(a, Label) and one.opcode[:1].isupper())
     )
 
 

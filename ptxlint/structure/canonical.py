@@ -67,9 +67,18 @@ def canonical(kernel: Kernel) -> Canonical:
     # Functions are added while their callers are read.
     for fn in reached.functions:
         naming = _Naming(fn, reached)
-        lines += [naming.line(instr) for instr in fn.instrs]
-        instrs += fn.instrs
+        own = _without_padding(fn)
+        lines += [naming.line(instr) for instr in own]
+        instrs += own
     return Canonical(tuple(reached.declared), tuple(lines), tuple(instrs))
+
+
+def _without_padding(fn: Function) -> list[Instr]:
+    """The instructions of a function but for those that fill its section up at the end."""
+    end = len(fn.instrs)
+    while end and fn.instrs[end - 1].opcode == "NOP":
+        end -= 1
+    return fn.instrs[:end]
 
 
 def anonymous(instr: Instr) -> str:

@@ -101,6 +101,9 @@ class Reached:
         for at, result in enumerate(fn.returns, 1):
             self._plain(f"result {at}{where}", _variable(result))
         for directive, values in sorted(fn.directives.items()):
+            # How many registers machine code takes is a measure, not structure.
+            if directive == "registers":
+                continue
             self._plain(f"`.{directive}`{where}", " ".join(map(str, values)))
         for pragma in fn.pragmas:
             self._plain(f"`.pragma`{where}", pragma)

@@ -235,7 +235,7 @@ def test_nothing_to_compare_and_unreadable_sides_are_told(
     code, out, _ = run(capsys, path("softmax"), str(both), "--no-exact")
     assert code == 2
     assert "1 identical" in out
-    assert "not read: " in out
+    assert "not compared: " in out
 
 
 def test_sides_with_nothing_in_common_list_both(capsys: pytest.CaptureFixture[str]) -> None:

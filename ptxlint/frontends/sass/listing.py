@@ -21,6 +21,8 @@ _PLACE: Final = re.compile(
 )
 _SECTION: Final = re.compile(r"[ \t]*\.section[ \t]+([^,\s]+).*")
 _TARGET: Final = re.compile(r"[ \t]*(?:\.target[ \t]+|code for |arch = )(sm_\w+).*")
+_FLAGS: Final = re.compile(r"[ \t]*\.headerflags[ \t].*?\bEF_CUDA_SM(\d+)\b.*")
+"""Of the older ELF files, whose listings have no `.target`."""
 _FUNCTION: Final = re.compile(r"[ \t]*Function : (\S+)[ \t]*")
 _ENTRY: Final = re.compile(r"[ \t]*\.other[ \t]+([^,\s]+),.*STO_CUDA_ENTRY.*")
 _KEPT: Final = re.compile(r'[ \t]*\.sectioninfo[ \t]+@"SHI_REGISTERS=(\d+)".*')
@@ -59,6 +61,8 @@ def read(text: str, builder: SassBuilder) -> None:
                 builder.label(match[1], offset)
         elif match := _TARGET.fullmatch(line):
             builder.target(match[1])
+        elif match := _FLAGS.fullmatch(line):
+            builder.target(f"sm_{match[1]}{'a' * ('EF_CUDA_ACCELERATORS' in line)}")
         elif match := _ENTRY.fullmatch(line):
             builder.entry(match[1])
         elif match := _KEPT.fullmatch(line):
