@@ -21,6 +21,7 @@ from ptxlint.engine.fingerprint import Fingerprints
 from ptxlint.engine.places import Places
 from ptxlint.engine.python_source import PythonSources
 from ptxlint.engine.registry import default_registry
+from ptxlint.engine.serialise import finding_to_dict
 from ptxlint.engine.source_words import KernelWords, PythonReader
 from ptxlint.engine.suppression import PythonSuppressions, Suppressions, bearing_on
 from ptxlint.facts import KernelMetadata
@@ -33,13 +34,19 @@ from ..capture.execution import Memory
 from ..capture.kernels import Kernel, flattened
 from ..capture.recording import Options, Recording, recording
 from ..capture.writing import write_kernel
+from ..cases.arrays import Given, Placed
 from ..emulator.findings import findings
 from ..emulator.inputs import InputError, PartlyBlank
 from ..emulator.launched import run_launch
 from ..emulator.loading import EmulationError, load, pick, refusal, translated
 from ..emulator.run import MOST_TURNS, Emulator
 from ..emulator.semantics import UnsupportedError
+from ..operators.spec import Operator
 from .manner import HungError, Manner, NotRunError
+from .returned import outputs_of
+from .runner import Called
+from .tensors import placed_again, storage_of, tensor_of
+from .variants import configured
 
 _HANG: Final = "the emulator gave up a launch of {}: its programs wait for ever, or for very long"
 
@@ -194,6 +201,45 @@ def _in_order(grid: Extent, order: str) -> list[Extent] | None:
     return [every[i] for i in shuffled]
 
 
+class EmulatorRunner:
+    """Calls operators inside of `emulated`."""
+
+    name = "emulator"
+    manners = frozenset(Manner._fields)
+
+    def __init__(self, emulation: Emulation, record: Recording) -> None:
+        self._emulation = emulation
+        self._record = record
+
+    def call(self, operator: Operator, arguments: Mapping[str, Given], manner: Manner) -> Called:
+        """Call an operator on copies of its arguments (`Runner`)."""
+        tensors = {n: tensor_of(g) for n, g in arguments.items() if isinstance(g, Placed)}
+        for tensor in tensors.values():
+            self._record.place(tensor)
+        self._emulation.begin(manner)
+        try:
+            with configured(manner.num_warps, manner.num_stages):
+                returned = operator.kernel(**{**arguments, **tensors})
+        except Exception:
+            # Host code may have tried something else first, or wrapped it.
+            if self._emulation.not_run:
+                raise NotRunError(self._emulation.not_run) from None
+            if self._emulation.hung:
+                raise HungError(self._emulation.hung) from None
+            raise
+        after = {
+            name: placed_again(given, storage_of(tensors[name]))
+            for name, given in arguments.items()
+            if isinstance(given, Placed)
+        }
+        return Called(
+            outputs_of(returned, bool(operator.writes)),
+            after,
+            tuple(self._emulation.launched),
+            tuple(map(finding_to_dict, self._emulation.findings)),
+        )
+
+
 @contextmanager
 def emulated(arch: str, work: Path) -> Iterator[tuple[Emulation, Recording]]:
     """Inside, launches of this process are made on the emulator, compiled for `arch`.
@@ -207,4 +253,4 @@ def emulated(arch: str, work: Path) -> Iterator[tuple[Emulation, Recording]]:
         yield emulation, record
 
 
-__all__ = ["Emulation", "emulated"]
+__all__ = ["Emulation", "EmulatorRunner", "emulated"]

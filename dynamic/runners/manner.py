@@ -11,7 +11,7 @@ NAN_BYTE: Final = 0xFF
 
 
 class Manner(NamedTuple):
-    """How launches are made; as it comes means like the first time."""
+    """How an operator is run."""
 
     poison: int = NAN_BYTE
     """The byte that new memory is filled with."""
@@ -33,4 +33,9 @@ class HungError(Exception):
     """A launch that was given up because it does not end."""
 
 
-__all__ = ["NAN_BYTE", "HungError", "Manner", "NotRunError"]
+class DeviceError(Exception):
+    """A device that reports an error which does not go away: all that follows in this process
+    fails, whatever it is."""
+
+
+__all__ = ["NAN_BYTE", "DeviceError", "HungError", "Manner", "NotRunError"]

@@ -12,7 +12,11 @@ import pytest
 
 from ptxlint.dynamic.capture.recording import Recording
 from ptxlint.dynamic.capture.writing import write_bundle
-from ptxlint.dynamic.runners.emulated import Emulation, emulated
+from ptxlint.dynamic.cases.case import Case
+from ptxlint.dynamic.cases.checks import CHECKS
+from ptxlint.dynamic.operators import Dim, Domain, Operator, Tensor
+from ptxlint.dynamic.runners.emulated import Emulation, EmulatorRunner, emulated
+from ptxlint.dynamic.runners.execution import run_case
 from ptxlint.dynamic.runners.manner import HungError, Manner, NotRunError
 
 ARCH = "sm_80"
@@ -159,3 +163,57 @@ def test_nothing_is_assembled_and_the_bundle_is_checked_all_the_same(
     report = ptxlint.check(str(tmp_path))
     assert ("HAZ604", "increment_kernel") in {(f.rule, f.kernel) for f in report.findings}
     assert not [f for f in report.findings if f.rule == "INPUT"]
+
+
+def test_a_case_of_a_kernel_is_run_and_held_to_its_reference(
+    stage: tuple[Emulation, Recording, Path], kernels: Any
+) -> None:
+    emulation, record, _ = stage
+    runner = EmulatorRunner(emulation, record)
+    inputs = {name: Tensor("n", layouts=("offset",)) for name in ("x", "y")}
+    dims, dtypes = {"n": Dim(1, 4096)}, ("float32", "bfloat16")
+    plain: Any = {"inputs": inputs, "dims": dims, "dtypes": dtypes, "name": "add"}
+    right = Operator(kernel=kernels.add, reference=lambda x, y: x + y, **plain)
+    for dtype in dtypes:
+        case = Case("add", dtype, {"n": 193}, layout="offset", checks=tuple(CHECKS))
+        outcome = run_case(right, runner, case)
+        assert (outcome.status, outcome.reason) == ("pass", "")
+        # Once, changed surroundings, twice again, two other orders, three configurations, twice.
+        assert outcome.launches == 1 + 1 + 2 + 2 + 3 + 1
+        assert outcome.compared[0].elements == 193
+
+    shifted = Operator(
+        kernel=kernels.shifted,
+        reference=lambda x: x,
+        inputs={"x": Tensor("n")},
+        dims={"n": Dim(1, 64)},
+    )
+    for check, reason in {
+        "reference": "64 of 64 elements of output 0 are wrong; at [0] it is nan",
+        "poison": "1 of 64 elements of output 0 are never written, the first at [0]",
+        "sanitizer": "EMU901: shifted_kernel: program (0, 0, 0), thread (",
+    }.items():
+        outcome = run_case(shifted, runner, Case("", "float32", {"n": 64}, checks=(check,)))
+        assert (outcome.status, outcome.kind) == ("fail", check)
+        assert outcome.reason.startswith(reason)
+
+
+def test_kernels_of_atomics_and_other_orders(
+    stage: tuple[Emulation, Recording, Path], kernels: Any
+) -> None:
+    import torch
+
+    def draw(taken: Any) -> Any:
+        out = torch.empty(300, dtype=torch.int32, device="cuda")
+        kernels.program_kernel[(300,)](out, taken)
+        return out
+
+    operator = Operator(
+        kernel=draw,
+        reference=lambda taken: range(300),
+        inputs={"taken": Tensor(1, dtype="int32", domain=Domain(0, 0))},
+    )
+    runner = EmulatorRunner(*stage[:2])
+    for check in ("programs", "rerun", "repeat", "canaries"):
+        outcome = run_case(operator, runner, Case("", "float32", {}, checks=(check,)))
+        assert outcome.kind == ("" if check == "repeat" else check)
