@@ -104,9 +104,13 @@ def told(kernels: Sequence[KernelKnowledge], ran: Dims) -> tuple[str, ...]:
 
 
 def fixed_tiles(kernels: Iterable[KernelKnowledge], ran: Dims) -> tuple[int, ...]:
-    """Tile sizes that are not the next power of two of a size at `ran`, the largest first."""
-    follow = {next_power_of_two(size) for size in ran.values()}
-    return tuple(tile for tile in tiles(kernels) if tile not in follow)
+    """Tile sizes that are not the next power of two of a size at `ran` or of a number that the
+    kernel was told, the largest first."""
+    fixed = set()
+    for kernel in kernels:
+        follow = {next_power_of_two(size) for size in (*ran.values(), *kernel.scalars)}
+        fixed |= set(tiles([kernel])) - follow
+    return tuple(sorted(fixed, reverse=True))
 
 
 def next_power_of_two(size: int) -> int:

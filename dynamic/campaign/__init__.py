@@ -1,0 +1,1 @@
+"""Campaigns: operators put to the test, what is open first, and one verdict on each."""

@@ -1,0 +1,44 @@
+"""Whether the sizes of a run could speak: more than one tile, more than one program, ends of tiles
+that are not full."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from ptxlint.dynamic.families.shapes import fixed_tiles, several_tiles, tiles, told
+from ptxlint.dynamic.operators.spec import Dims
+from ptxlint.dynamic.runners.knowledge import Described, KernelKnowledge
+
+
+def better(
+    described: Described, kernels: Sequence[KernelKnowledge], ran: Dims
+) -> dict[str, int] | None:
+    """Sizes that say what a run at `ran` left out; None where nothing is missing, or nothing can
+    be done about it.
+
+    `kernels` are those that it launched. Of numpy nothing is known, and nothing is missing.
+    """
+    raised = several_tiles(described, kernels, ran) if kernels else dict(ran)
+    return None if raised == dict(ran) else raised
+
+
+def notes(described: Described, kernels: Sequence[KernelKnowledge], ran: Dims) -> tuple[str, ...]:
+    """What the last semantic run could not reach within the sizes of the spec, for people."""
+    if not kernels:
+        return ()
+    out = []
+    cut = told(kernels, ran)
+    fixed = fixed_tiles(kernels, ran)
+    if fixed and all(ran[name] <= fixed[0] for name in cut):
+        out.append(f"no size was more than one tile of {fixed[0]}")
+    whole = [tile for tile in tiles(kernels) if cut and all(ran[n] % tile == 0 for n in cut)]
+    if whole:
+        out.append(f"all sizes were whole tiles of {whole[0]}: no lane was masked off")
+    alone = sorted({k.name for k in kernels if all(prod(grid) == 1 for grid in k.grids)})
+    if alone and len(described.dims) > 0:
+        out.append(f"{', '.join(alone)} ran with one program")
+    return tuple(out)
+
+
+__all__ = ["better", "notes"]

@@ -1,0 +1,98 @@
+"""A failing case made smaller: the same failure at the smallest sizes that a search finds.
+
+Size by size, the least that is allowed is tried first, then the space between it and the failing
+size is halved, at odd sizes, as whole tiles hide what goes wrong in parts. Then the layout and the
+values are made the plain ones. What comes out has been run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from ptxlint.dynamic.cases.case import Case
+from ptxlint.dynamic.operators.spec import Dim, Dims
+from ptxlint.dynamic.runners.knowledge import Described
+from ptxlint.dynamic.runners.outcome import Outcome
+
+RUNS: Final = 24
+"""That a reduction may take."""
+
+
+class Reduction:
+    """The search from one failing outcome. `smallest` is the best so far, `runs` what it took."""
+
+    def __init__(
+        self,
+        described: Described,
+        failing: Outcome,
+        run: Callable[[Case], Outcome],
+        allowed: Callable[[Dims], bool],
+        budget: int = RUNS,
+    ) -> None:
+        self.smallest = failing
+        self.runs = 0
+        self._dims = described.dims
+        self._run = run
+        self._allowed = allowed
+        self._budget = budget
+        self._tried = {failing.case.key}
+
+    def search(self) -> Outcome:
+        """The smallest failing outcome that the budget finds."""
+        before = None
+        while before != self.smallest.case.key:
+            before = self.smallest.case.key
+            for name in self._by_size():
+                self._shrink(name)
+        self._fails(self.smallest.case._replace(layout="contiguous"))
+        return self.smallest
+
+    def _by_size(self) -> Iterator[str]:
+        """Dimensions, the largest of the failing case first."""
+        sizes = self.smallest.case.dims
+        yield from sorted(self._dims, key=lambda name: -sizes[name])
+
+    def _shrink(self, name: str) -> None:
+        dim: Dim = self._dims[name]
+        low = -(-dim.low // dim.multiple) * dim.multiple
+        high = self.smallest.case.dims[name]
+        if low >= high or self._fails_at(name, low):
+            return
+        while True:
+            middle = _odd_between(dim, low, high)
+            if middle is None:
+                return
+            if self._fails_at(name, middle):
+                high = middle
+            else:
+                low = middle
+
+    def _fails_at(self, name: str, size: int) -> bool:
+        case = self.smallest.case
+        return self._fails(case._replace(dims={**case.dims, name: size}))
+
+    def _fails(self, case: Case) -> bool:
+        """Runs a case, and keeps it if it fails in the same way."""
+        if case.key in self._tried or self.runs >= self._budget or not self._allowed(case.dims):
+            return False
+        self._tried.add(case.key)
+        self.runs += 1
+        outcome = self._run(case)
+        if outcome.status != "fail" or outcome.kind != self.smallest.kind:
+            return False
+        self.smallest = outcome
+        return True
+
+
+def _odd_between(dim: Dim, low: int, high: int) -> int | None:
+    """An allowed size between two, an odd number of multiples if there is one; None for none."""
+    least, most = low // dim.multiple + 1, (high - 1) // dim.multiple
+    if least > most:
+        return None
+    middle: int = (least + most) // 2
+    middle = middle | 1 if middle | 1 <= most else middle
+    return middle * int(dim.multiple)
+
+
+__all__ = ["RUNS", "Reduction"]

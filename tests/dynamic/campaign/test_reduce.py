@@ -1,0 +1,63 @@
+"""Failing cases made smaller."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from ptxlint.dynamic.campaign.reduce import Reduction
+from ptxlint.dynamic.cases import Case
+from ptxlint.dynamic.operators import Dim
+from ptxlint.dynamic.runners import Outcome
+from ptxlint.dynamic.runners.knowledge import Described
+
+MATMUL = Described(
+    "matmul", {"M": Dim(), "N": Dim(16, 1024, multiple=16), "K": Dim()}, ("float32",), {}
+)
+
+
+def outcome(case: Case, fails: Callable[[Case], str]) -> Outcome:
+    kind = fails(case)
+    return Outcome(case, "fail" if kind else "pass", kind)
+
+
+def smallest(
+    fails: Callable[[Case], str], budget: int = 40, **sizes: int
+) -> tuple[dict[str, int], int]:
+    case = Case("matmul", "float32", {"M": 135, "N": 144, "K": 135, **sizes}, layout="offset")
+    reduction = Reduction(
+        MATMUL, outcome(case, fails), lambda c: outcome(c, fails), lambda dims: True, budget
+    )
+    found = reduction.search()
+    assert found.status == "fail"
+    assert found.case.layout == "contiguous" or reduction.runs == budget
+    return dict(found.case.dims), reduction.runs
+
+
+@pytest.mark.parametrize(
+    ("fails", "dims"),
+    [
+        (lambda case: "reference", {"M": 1, "N": 16, "K": 1}),
+        (lambda case: "reference" if case.dims["K"] > 32 else "", {"M": 1, "N": 16, "K": 33}),
+        (lambda case: "reference" if case.dims["N"] % 32 else "", {"M": 1, "N": 16, "K": 1}),
+        (lambda case: "reference" if case.dims["N"] >= 48 else "", {"M": 1, "N": 48, "K": 1}),
+        (
+            lambda case: "reference" if case.dims["M"] & (case.dims["M"] - 1) else "",
+            {"M": 3, "N": 16, "K": 1},
+        ),
+        # Another failure on the way is not the one that is made smaller.
+        (
+            lambda case: "raises" if case.dims["K"] == 1 else "reference",
+            {"M": 1, "N": 16, "K": 2},
+        ),
+    ],
+)  # fmt: skip
+def test_the_smallest_sizes_are_found(fails: Callable[[Case], str], dims: dict[str, int]) -> None:
+    assert smallest(fails)[0] == dims
+
+
+def test_the_budget_is_kept() -> None:
+    dims, runs = smallest(lambda case: "reference" if case.dims["K"] > 100 else "", 5)
+    assert runs == 5
+    assert dims["K"] > 100
