@@ -24,8 +24,13 @@ _EM_CUDA: Final = 190
 _STANDARD_ABI: Final = 8
 """From this version of the ABI on the architecture stands in bits 8 to 15 of the flags."""
 _WITH_LENGTH: Final = 4
+_OTHER_AT: Final = 5
+"""Where `st_other` lies in a symbol (ELF64)."""
+_ENTRY: Final = 0x10
+"""STO_CUDA_ENTRY, in `st_other`."""
 _REGISTERS, _FRAME, _LEAST_STACK = 0x2F, 0x11, 0x12
 _BARRIERS, _THREADS = 0x4C, 0x10
+_RESERVED_SYMBOL: Final = ".nv.reservedSmem.offset0"
 _RESERVED: Final = 1024
 """Bytes of shared memory that the system keeps for itself, counted in the section's size."""
 
@@ -92,16 +97,20 @@ def _kernels(elf: ELFFile) -> dict[str, Resources]:
     arch = _arch(elf)
     sections = {section.name: section for section in elf.iter_sections()}
     common = _common(elf, sections)
+    reserved = _reserved(sections)
+    entries = _entries(sections)
     found = {}
     for name, section in sections.items():
         kernel = name.removeprefix(".text.")
-        if kernel == name:
+        if kernel == name or kernel not in entries:
             continue
         # The data are read to the end, so that a file that was cut off is told.
         if len(section.data()) < section["sh_size"]:
             raise EOFError(f"section {name} ends early")
         own = dict(_attributes(sections.get(f".nv.info.{kernel}")))
-        found[kernel] = _resources(arch, kernel, section, sections, own, common.get(kernel, {}))
+        found[kernel] = _resources(
+            arch, kernel, section, sections, own, common.get(kernel, {}), reserved
+        )
     return found
 
 
@@ -112,6 +121,7 @@ def _resources(
     sections: dict[str, Section],
     own: dict[int, bytes],
     common: dict[int, int],
+    reserved: int,
 ) -> Resources:
     registers = common.get(_REGISTERS, section["sh_info"] >> 24)
     barriers = own[_BARRIERS][0] if own.get(_BARRIERS) else section["sh_flags"] >> 20 & 0x7F
@@ -125,24 +135,41 @@ def _resources(
         registers=Amount(registers, CUBIN) if registers else None,
         stack=_amount(common.get(_FRAME)),
         cumulative_stack=_amount(common.get(_LEAST_STACK)),
-        shared=Amount(_shared(kernel, sections), CUBIN),
+        shared=Amount(_shared(sections.get(f".nv.shared.{kernel}"), reserved), CUBIN),
         barriers=Amount(barriers, CUBIN),
         constant=None if constant is None else Amount(constant["sh_size"], CUBIN),
         threads=threads,
     )
 
 
+def _entries(sections: dict[str, Section]) -> set[str]:
+    """The functions that are kernels, by a bit of their symbols."""
+    symbols: Any = sections.get(".symtab")
+    if symbols is None:
+        return set()
+    data, size = symbols.data(), symbols["sh_entsize"]
+    return {
+        symbol.name
+        for at, symbol in enumerate(symbols.iter_symbols())
+        if data[at * size + _OTHER_AT] & _ENTRY
+    }
+
+
 def _amount(value: int | None) -> Amount | None:
     return None if value is None else Amount(value, CUBIN)
 
 
-def _shared(kernel: str, sections: dict[str, Section]) -> int:
+def _shared(section: Section | None, reserved: int) -> int:
     """Bytes of static shared memory, without what the system keeps of it."""
-    section = sections.get(f".nv.shared.{kernel}")
-    size = 0 if section is None else int(section["sh_size"])
-    if ".nv.shared.reserved.0" in sections and size >= _RESERVED:
-        return size - _RESERVED
-    return size
+    return 0 if section is None else max(0, int(section["sh_size"]) - reserved)
+
+
+def _reserved(sections: dict[str, Section]) -> int:
+    """What the system keeps of the shared memory of each kernel. With `-g` there is no section for
+    it, and the symbol is there all the same."""
+    symbols: Any = sections.get(".symtab")
+    has_symbol = symbols is not None and symbols.get_symbol_by_name(_RESERVED_SYMBOL) is not None
+    return _RESERVED if has_symbol or ".nv.shared.reserved.0" in sections else 0
 
 
 def _common(elf: ELFFile, sections: dict[str, Section]) -> dict[str, dict[int, int]]:

@@ -96,7 +96,7 @@ class SassBuilder:
             self.problem(offset, f"`{text.split(' ', 1)[0]}` cannot be read: {error}")
             return
         instr = self._instr(fn, read, address, offset)
-        if instr.shape.row.is_call and isinstance(instr.args[-1], Immediate):
+        if instr.shape.row.is_call and instr.args and isinstance(instr.args[-1], Immediate):
             self._calls.append((instr, text))
         fn.instrs.append(instr)
         fn.items.append(instr)
@@ -205,6 +205,8 @@ class SassBuilder:
         if text[0] in "+-" and text[1:] in _SPECIAL_NUMBERS:
             bits = _SPECIAL_NUMBERS[text[1:]] | (1 << 63 if text[0] == "-" else 0)
             return Immediate(text, "dec", bits)
+        if "@" in text:
+            return Symbol(text, "unknown")
         if text[0].isdigit():
             if terminator == "branch":
                 return self._label(f"0x{int(text, 0):x}")

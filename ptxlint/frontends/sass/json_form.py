@@ -15,6 +15,7 @@ from typing import Any, Final
 _BYTES: Final = 16
 """The length of an instruction on sm_70 and later."""
 _ALL: Final = ("PR", "UPR")
+_FUNCTION: Final = re.compile(r"(?!(?:UR|R|UP|P)[0-9]+$|U?[RP][ZT]$)[A-Za-z_$][\w$]*")
 _COPY: Final = re.compile(r"((?:desc\[[^\]]*\])?\[[^\]]*\])(?:,(!?\w+))?(\[[^\]]*\])")
 
 
@@ -57,7 +58,7 @@ def _text(instruction: dict[str, Any]) -> str:
         operands.insert(0 if instruction["opcode"].startswith(("R2P", "UR2UP")) else 1, guard)
         guard = ""
     if instruction["opcode"].startswith("CALL"):
-        operands = [f"`({part})" if part[0] in "$_" else part for part in operands]
+        operands = [f"`({part})" if _FUNCTION.fullmatch(part) else part for part in operands]
     text = f"{guard} {instruction['opcode']} {', '.join(operands)}"
     return text.strip()
 

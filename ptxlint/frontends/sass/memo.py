@@ -13,6 +13,7 @@ from ptxlint.ir.sass.shape import Built, build
 
 SLOT: Final = re.compile(
     r"`\([^)`\n]*\)"
+    r"|[0-9]+@[a-z]+\((?:[^()\n]|\([^()\n]*\))*\)"
     r"|(?<![\w.$`])(?:UR|R|UP|P|B)[0-9]+(?!\w)"
     r"|(?<=[\s,])[-+](?:INF|QNAN|SNAN)(?!\w)"
     r"|(?<![\w.$])(?:0x[0-9a-fA-F]+|[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)(?!\w)"

@@ -83,7 +83,7 @@ class _Reading:
         if kind == "word":
             text = str(children[0])
             return ("z", text, ()) if text.startswith("SR_") else ("w", text)
-        if kind == "number":
+        if kind in ("number", "relocated"):
             return ("n", self._slot(str(children[0])))
         if kind == "target":
             return ("l", self._slot(str(children[0])[2:-1]))

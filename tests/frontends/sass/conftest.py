@@ -19,9 +19,10 @@ from ptxlint.frontends.toolkit import (
     find_tool,
 )
 
-FIXTURES = Path(__file__).resolve().parents[3] / "fixtures" / "ptx"
-ARCHS = ("sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
-QUICK = ("softmax", "rmsnorm_eps_fp64", "matmul_dot_fp16", "cumsum")
+ROOT = Path(__file__).resolve().parents[3] / "fixtures"
+FIXTURES = ROOT / "ptx"
+FOLDERS = ("ptx", "ptx-nvcc", "ptx-llvm")
+QUICK = ("softmax", "rmsnorm_eps_fp64", "matmul_dot_fp16", "cumsum", "barriers_debug")
 
 
 class Build(NamedTuple):
@@ -29,6 +30,7 @@ class Build(NamedTuple):
 
     arch: str
     name: str
+    folder: str = "ptx"
 
     def __str__(self) -> str:
         return f"{self.arch}-{self.name}"
@@ -37,16 +39,16 @@ class Build(NamedTuple):
 def builds() -> list[object]:
     """All builds; those of a few kernels always, the others slowly."""
     out: list[object] = []
-    for arch in ARCHS:
-        for path in sorted((FIXTURES / arch).glob("*.ptx")):
+    for folder in FOLDERS:
+        for path in sorted((ROOT / folder).rglob("*.ptx")):
             marks = [] if path.stem in QUICK else [pytest.mark.slow]
-            out.append(pytest.param(Build(arch, path.stem), marks=marks))
+            out.append(pytest.param(Build(path.parent.name, path.stem, folder), marks=marks))
     return out
 
 
 @cache
 def _assembled(build: Build) -> Assembled:
-    text = (FIXTURES / build.arch / f"{build.name}.ptx").read_text()
+    text = (ROOT / build.folder / build.arch / f"{build.name}.ptx").read_text()
     module = parse_ptx(text)
     return assemble(text, module.arch, find_assembler((9, 4)), build.name)
 

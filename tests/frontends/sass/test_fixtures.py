@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +18,11 @@ from ptxlint.frontends.toolkit import ToolError
 from ptxlint.ir.function import Function
 from ptxlint.ir.instruction import Instr
 from ptxlint.ir.operand import Register
+
+EXACTNESS = Path(__file__).resolve().parents[3] / "benchmarks" / "exactness"
+sys.path.insert(0, str(EXACTNESS))
+
+from drawing import difference, drawn  # noqa: E402
 
 Listing = Callable[..., str]
 
@@ -53,7 +59,8 @@ def test_no_kernel_reads_a_register_that_nothing_has_written(build: Any, listing
     # Where a kernel of the fixtures does that itself it is no fault of the table.
     if build.name in ("matmul_buggy", "quantise_fp8"):
         pytest.skip("reads what it has not loaded")
-    for fn in parse(listing(build)).functions:
+    # A function that is called finds its arguments and its way back in registers.
+    for fn in parse(listing(build)).kernels():
         assert _read_first(fn, build_cfg(fn)) == set()
 
 
@@ -81,82 +88,14 @@ def _before(fn: Function, instr: Instr, live: set[Register]) -> set[Register]:
 
 def test_the_graph_is_that_of_nvdisasm(build: Any, listing: Listing) -> None:
     try:
-        drawn = _drawn(listing(build, "-bbcfg"))
+        drawings = drawn(listing(build, "-bbcfg"))
     except ToolError as error:
         pytest.skip(f"nvdisasm draws none: {error}")
     module = parse(listing(build))
-    assert drawn
-    for fn in module.functions:
-        nodes, edges = drawn[fn.name]
-        # What fills the section up behind the last way out is not drawn.
-        opcodes = [op for _, ops in nodes for op in ops]
-        assert [i.opcode for i in fn.instrs][: len(opcodes)] == opcodes
-        theirs = _steps_of_drawing(nodes, edges)
-        ours = _steps(build_cfg(fn))
-        seen, waiting = set(), [0]
-        while waiting:
-            at = waiting.pop()
-            if at not in seen:
-                seen.add(at)
-                assert ours[at] == theirs[at], fn.instrs[at]
-                waiting += ours[at]
-
-
-Drawing = tuple[list[tuple[str, list[str]]], list[tuple[str, str]]]
-
-
-def _drawn(text: str) -> dict[str, Drawing]:
-    """What `nvdisasm -bbcfg` draws, by function: nodes with their opcodes, and edges."""
-    out: dict[str, Drawing] = {}
-    current: Drawing = ([], [])
-    node = ""
-    for line in text.splitlines():
-        if found := re.match(r'subgraph "cluster_(.*)" \{', line):
-            current = out[found[1]] = ([], [])
-        elif found := re.match(r'"((?:[^"\\]|\\.)*)":\w+:\w+ -> "((?:[^"\\]|\\.)*)":', line):
-            current[1].append((found[1], found[2]))
-        elif found := re.fullmatch(r'"((?:[^"\\]|\\.)*)"', line):
-            node = found[1]
-        elif line.startswith('[label="{') and node:
-            current[0].append((node, _opcodes(line.removeprefix('[label="{'))))
-            node = ""
-    return out
-
-
-def _opcodes(body: str) -> list[str]:
-    out = []
-    for part in body.split(r"\l"):
-        plain = re.sub(r"\|?<\w+>", "", part).replace("\\ ", " ").replace("\\", "").strip('|{}" ]')
-        plain = re.sub(r"^@!?\w+\s+", "", plain.strip())
-        if re.match(r"[A-Z]", plain) and not plain.endswith(":"):
-            out.append(plain.split()[0].split(".")[0].rstrip(";"))
-    return out
-
-
-def _steps_of_drawing(
-    nodes: list[tuple[str, list[str]]], edges: list[tuple[str, str]]
-) -> dict[int, set[int]]:
-    first, last, steps, count = {}, {}, defaultdict(set), 0
-    for name, opcodes in nodes:
-        first[name] = count
-        count += len(opcodes)
-        last[name] = count - 1
-        for at in range(first[name], last[name]):
-            steps[at].add(at + 1)
-    for start, end in edges:
-        if start in last and end in first:
-            steps[last[start]].add(first[end])
-    return steps
-
-
-def _steps(cfg: Cfg) -> dict[int, set[int]]:
-    steps = defaultdict(set)
-    for block in cfg.blocks:
-        for at in range(block.start, block.end - 1):
-            steps[at].add(at + 1)
-        if len(block):
-            steps[block.end - 1] |= {cfg.blocks[at].start for at in block.succs}
-    return steps
+    assert drawings
+    assert {f.name: difference(f, drawings[f.name]) for f in module.functions} == {
+        f.name: "" for f in module.functions
+    }
 
 
 def test_json_and_encodings_say_the_same(build: Any, listing: Listing) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from ptxlint.cfg.build import build
-from ptxlint.frontends.sass import parse
+from ptxlint.frontends.sass import memo, parse
 from ptxlint.ir.function import Function
 from ptxlint.ir.instruction import Instr
-from ptxlint.ir.operand import Address, Expr, Immediate, Negated, SpecialRegister
+from ptxlint.ir.operand import Address, Expr, Immediate, Negated, SpecialRegister, Symbol
 from ptxlint.ir.sass.function import SassFunction, control_of
 
 HEAD = '\t.target\tsm_90a\n\t.section\t.text.k,"ax",@progbits\n.text.k:\n'
@@ -70,6 +70,8 @@ def registers(line: str) -> tuple[str, str]:
         ("FADD2 R2, R4.F32x2.HI_LO, R6.F32", "R2 R3", "R4 R5 R6"),
         ("ATOMG.E.EXCH.STRONG.GPU PT, R4, [R2.64], R6", "R4", "R2 R3 R6"),
         ("BSSY B0, `(.L_x_1)", "B0", ""),
+        ("MOV R20, 32@lo((f + .L_x_0@srel))", "R20", ""),
+        ("CALL.ABS.NOINC R6", "", "R6"),
     ],
 )  # fmt: skip
 def test_registers_of_an_instruction(line: str, written: str, read: str) -> None:
@@ -177,6 +179,29 @@ def test_what_cannot_be_read_is_told_and_the_rest_is_read() -> None:
     assert module.source.position(module.problems[0].offset).line == 4
     assert module.source.position(module.problems[1].offset).line == 5
     assert [i.opcode for i in module.functions[0].instrs] == ["EXIT"]
+
+
+def test_a_half_of_an_address_that_is_linked_later_is_an_operand() -> None:
+    low, high = function("MOV R2, 32@lo(table)", "MOV R3, 32@hi((f + 0x40))").instrs
+    assert low.operands[1] == Symbol("32@lo(table)", "unknown")
+    assert high.operands[1] == Symbol("32@hi((f + 0x40))", "unknown")
+    for uses_memo in (False, True, True):
+        read = memo.parse("MOV R7, 32@hi((g + 0x8))", uses_memo)
+        assert read.slots == ("R7", "32@hi((g + 0x8))")
+
+
+def test_json_names_what_it_calls_without_quotes() -> None:
+    head = '{"SM":{"version":{"major":9,"minor":0}},"SchemaVersion":1}'
+    calls = ",".join(
+        f'{{"opcode":"CALL.ABS.NOINC","operands":"{callee}"}}' for callee in ("ackermann", "R6")
+    )
+    module = parse(f'[{head},[{{"function-name":"k","sass-instructions":[{calls}]}}]]')
+    assert module.problems == []
+    named, indirect = module.functions[0].instrs
+    assert named.operands == (Symbol("ackermann", "function"),)
+    assert [r.name for r in indirect.uses] == ["R6"]
+    # Nor do listings break that leave the quotes out.
+    assert function("CALL.ABS.NOINC ackermann").instrs[0].args == ()
 
 
 def test_an_unknown_opcode_is_taken_with_care() -> None:
