@@ -20,7 +20,7 @@ from .plan import Open, errors, open_obligations, place_of, proved
 from .reduce import RUNS, Reduction
 from .store import Store
 from .strategies import full_cost
-from .verdict import Failure, Tested, Verdict, Word
+from .verdict import Failure, Stressed, Verdict, Word
 
 CASES: Final = 3
 """For one open obligation and dtype."""
@@ -52,7 +52,7 @@ class Gate:
         self._store = store or Store()
         self._ledger = Ledger(worker, options.runner, self._store, scope)
         self._kernels: list[KernelKnowledge] = []
-        self._tested: list[Tested] = []
+        self._tested: list[Stressed] = []
         self._notes: dict[str, None] = {}
         self._undecided: dict[str, None] = {}
         self._reducing = 0
@@ -103,7 +103,8 @@ class Gate:
             return
         self._kernels += kernels
         if outcome.status == "fail":
-            yield from self._reduced(described, explained(outcome, kernels))
+            # What was known before says the line where the process was lost with its kernels.
+            yield from self._reduced(described, explained(outcome, kernels or self._kernels))
             return
         refuted = list(errors(kernels))
         for kernel, said in refuted:
@@ -191,7 +192,7 @@ class Gate:
             why = why or f"no stress test that this runner can make decides {one.said['family']}"
             self._undecided[f"{one.said['rule'] or one.said['family']}: {why}"] = None
         self._tested.append(
-            Tested(
+            Stressed(
                 one.said["family"], one.said["rule"], one.kernel.name, one.said["reason"],
                 place_of(one.said), became, tuple(by), count, "" if count else why,
             )

@@ -25,6 +25,7 @@ class Ledger:
         self.worker = worker
         self.runner = runner
         self.outcomes: dict[str, Outcome] = {}
+        self._seen: list[KernelKnowledge] = []
         self._store = store
         self._scope = scope
 
@@ -58,17 +59,18 @@ class Ledger:
         return outcome
 
     def run_and_check(self, case: Case) -> tuple[Outcome, tuple[KernelKnowledge, ...]]:
-        """What a case comes to, and what the static half says of the kernels that it launched;
-        nothing where they were lost with the process that launched them."""
+        """What a case comes to, and what the static half says of the kernels that it launched, as
+        far as that is new; nothing where they were lost with the process that launched them."""
         outcome = self._store.outcome(self._scope, case.key)
         kernels = self._store.kernels(self._scope, case.key)
         if outcome is None or kernels is None:
             outcome = self.worker.run(case)
             try:
-                kernels = self.worker.check()
+                kernels = tuple(k for k in self.worker.check() if k not in self._seen)
             except WorkerError:
                 kernels = ()
             self._store.add(self._scope, outcome, kernels)
+        self._seen += kernels
         self.outcomes[case.key] = outcome
         return outcome, kernels
 

@@ -98,7 +98,7 @@ class Failure(NamedTuple):
         )
 
 
-class Tested(NamedTuple):
+class Stressed(NamedTuple):
     """An obligation that the static half left open, or a finding that is no error, and what became
     of it: `pass` (nothing failed in `cases` runs), `fail`, or `undecided` with the reason."""
 
@@ -119,7 +119,7 @@ class Tested(NamedTuple):
         return {**self._asdict(), "place": place, "by": list(self.by)}
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Tested:
+    def from_json(cls, data: Mapping[str, Any]) -> Stressed:
         """What `to_json` tells. Raises `KeyError` or `TypeError` for what is none."""
         place = Place(**data["place"]) if data["place"] else None
         return cls(**{**data, "place": place, "by": tuple(data["by"])})
@@ -141,7 +141,7 @@ class Verdict(NamedTuple):
     reason: str = ""
     """Why it is undecided, where it could be put to the test."""
     failures: tuple[Failure, ...] = ()
-    obligations: tuple[Tested, ...] = ()
+    obligations: tuple[Stressed, ...] = ()
     proved: int = 0
     """Properties that the static half proved."""
     cases: int = 0
@@ -173,7 +173,7 @@ class Verdict(NamedTuple):
             **{
                 **data,
                 "failures": tuple(Failure.from_json(failure) for failure in data["failures"]),
-                "obligations": tuple(Tested.from_json(tested) for tested in data["obligations"]),
+                "obligations": tuple(Stressed.from_json(tested) for tested in data["obligations"]),
                 "kernels": tuple(data["kernels"]),
                 "notes": tuple(data["notes"]),
             }
@@ -219,6 +219,6 @@ def outcome_from_json(data: Mapping[str, Any] | None) -> Outcome | None:
 _NUMBERS: Final = ("max_abs", "max_rel", "max_ulp", "got", "expected", "allowed")
 
 __all__ = [
-    "VERSION", "Failure", "Place", "Tested", "Verdict", "Word", "exit_status", "finite",
+    "VERSION", "Failure", "Place", "Stressed", "Verdict", "Word", "exit_status", "finite",
     "outcome_from_json", "outcome_to_json",
 ]  # fmt: skip

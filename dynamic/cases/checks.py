@@ -23,13 +23,13 @@ LAUNCHED_AGAIN: Final = ("surroundings", "repeat", "programs", "warps", "rerun")
 """Those that launch kernels more than once."""
 EMULATOR: Final = "emulator"
 CUDA: Final = "cuda"
-HOST: Final = "host"
+NUMPY_RUNNER: Final = "numpy"
 """For operators of plain numpy, which have no kernels."""
-RUNNERS: Final = (EMULATOR, CUDA, HOST)
+RUNNERS: Final = (EMULATOR, CUDA, NUMPY_RUNNER)
 _NOT_BY: Final[dict[str, tuple[str, ...]]] = {
     EMULATOR: (),
     CUDA: ("sanitizer", "programs"),
-    HOST: ("sanitizer", "programs", "warps", "rerun"),
+    NUMPY_RUNNER: ("sanitizer", "programs", "warps", "rerun"),
 }
 
 
@@ -39,6 +39,12 @@ def possible(checks: Iterable[str], runner: str) -> tuple[str, ...]:
 
 
 __all__ = [
-    "CHECKS", "CUDA", "EMULATOR", "HOST", "LAUNCHED_AGAIN", "RUNNERS", "WITHOUT_REFERENCE",
+    "CHECKS",
+    "CUDA",
+    "EMULATOR",
+    "LAUNCHED_AGAIN",
+    "NUMPY_RUNNER",
+    "RUNNERS",
+    "WITHOUT_REFERENCE",
     "possible",
 ]  # fmt: skip

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
+import sys
+import sysconfig
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from ptxlint.dynamic.operators.spec import TRITON, Dim, Input, Operator, Tensor
 
+_STANDARD: Final = os.path.join(sysconfig.get_paths()["stdlib"], "")
 Grid: TypeAlias = tuple[int, int, int]
 Said: TypeAlias = Mapping[str, Any]
 """A finding or an obligation in the JSON of `check`."""
@@ -29,6 +35,8 @@ class Described(NamedTuple):
     deterministic: bool = True
     path: str = ""
     """The file of the spec."""
+    sources: str = ""
+    """Alike while the code of the operator is: see `sources_key`."""
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for `from_json`."""
@@ -116,7 +124,31 @@ def describe(operator: Operator, path: str = "") -> Described:
         operator.where is not None,
         operator.deterministic,
         path,
+        sources_key(path),
     )
+
+
+def sources_key(path: str) -> str:
+    """Digest of a spec's file and of the files of all modules that are loaded in this process and
+    are neither Python's, ptxlint's, nor in a folder of installed packages."""
+    files = {path} if path else set()
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if file and name.partition(".")[0] not in ("ptxlint", "__main__") and not _installed(file):
+            files.add(file)
+    told = hashlib.sha256()
+    for file in sorted(files, key=os.path.basename):
+        with suppress(OSError), open(file, "rb") as stream:
+            told.update(os.path.basename(file).encode() + b"\0" + stream.read() + b"\0")
+    return told.hexdigest()[:16]
+
+
+def _installed(file: str) -> bool:
+    """True for files of Python itself and of packages that were installed."""
+    parts = os.path.normpath(file).split(os.sep)
+    if "site-packages" in parts or "dist-packages" in parts:
+        return True
+    return os.path.abspath(file).startswith(_STANDARD)
 
 
 def _axes(given: Input) -> tuple[str, ...]:
@@ -124,4 +156,4 @@ def _axes(given: Input) -> tuple[str, ...]:
     return tuple(axis if isinstance(axis, str) else "" for axis in axes)
 
 
-__all__ = ["Described", "Grid", "KernelKnowledge", "Said", "describe"]
+__all__ = ["Described", "Grid", "KernelKnowledge", "Said", "describe", "sources_key"]

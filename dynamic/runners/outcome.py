@@ -31,6 +31,10 @@ class Outcome(NamedTuple):
     seconds: float = 0.0
     outputs_key: str = ""
     """Digest of all output bytes; empty if there are none."""
+    inputs_key: str = ""
+    """Digest of all input bytes, with what lies around them."""
+    launches_key: str = ""
+    """Digest of what was launched: code, grids, numbers that were passed; empty for nothing."""
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for `from_json`."""

@@ -29,8 +29,8 @@ class Worker(Protocol):
         """What a case comes to, whatever the kernel does: hang, crash and exit are outcomes."""
 
     def check(self) -> tuple[KernelKnowledge, ...]:
-        """What the static half says of the kernels launched since the last check, under these
-        launches. Raises `WorkerError` if the process that knew of them is gone."""
+        """What the static half says of all kernels launched so far, under these launches. Raises
+        `WorkerError` if the process that knew of them is gone."""
 
     def close(self) -> None:
         """Let the process go."""

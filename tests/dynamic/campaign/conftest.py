@@ -61,7 +61,6 @@ class Fake:
         self._said = (tuple(findings), tuple(obligations))
         self._constants = constants
         self._where = where
-        self._fresh: list[Case] = []
 
     def describe(self) -> Described:
         return self._described
@@ -73,7 +72,6 @@ class Fake:
         if len(self.ran) == self._limit:
             raise KeyboardInterrupt
         self.ran.append(case)
-        self._fresh.append(case)
         kind = self._fails(case)
         status = "undecided" if kind in ("reference raises", "unsupported") else "fail"
         if not kind:
@@ -87,8 +85,7 @@ class Fake:
         self.checked += 1
         if self.lost:
             raise WorkerError("the process is gone")
-        fresh, self._fresh = self._fresh, []
-        return tuple(self._known(case) for case in fresh)
+        return tuple(self._known(case) for case in self.ran)
 
     def _known(self, case: Case) -> KernelKnowledge:
         n = case.dims.get("n", 1)

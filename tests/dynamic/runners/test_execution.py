@@ -11,7 +11,7 @@ import pytest
 
 from ptxlint.dynamic.cases.case import Case
 from ptxlint.dynamic.cases.checks import CHECKS
-from ptxlint.dynamic.operators import Dim, Domain, Operator, Tensor, Tolerance
+from ptxlint.dynamic.operators import Dim, Domain, Operator, Tensor, Tolerance, Value
 from ptxlint.dynamic.runners.checking import CHECKED
 from ptxlint.dynamic.runners.execution import run_case
 from ptxlint.dynamic.runners.manner import HungError, NotRunError
@@ -225,3 +225,10 @@ def test_cases_that_an_operator_does_not_take() -> None:
 def test_an_outcome_goes_through_json() -> None:
     outcome = run(lambda x: x)
     assert Outcome.from_json(outcome.to_json()) == outcome
+
+
+def test_inputs_have_a_key_of_their_bytes() -> None:
+    keys = {run(double, dtype="float32").inputs_key, run(double, dtype="float32").inputs_key}
+    assert len(keys) == 1
+    assert run(double, layout="padded-rows").inputs_key not in keys
+    assert run(double, inputs={"x": Tensor("n", 4), "scale": Value(2)}).inputs_key not in keys

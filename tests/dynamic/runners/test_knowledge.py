@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import sys
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
+import pytest
+
 from ptxlint.dynamic.operators import Dim, Operator, Tensor, Value
-from ptxlint.dynamic.runners.knowledge import Described, KernelKnowledge, describe
+from ptxlint.dynamic.runners.knowledge import Described, KernelKnowledge, describe, sources_key
 
 
 def nothing(**_: Any) -> None: ...
@@ -51,3 +56,19 @@ def test_knowledge_of_a_kernel_comes_back_as_it_went() -> None:
         obligations=({"family": "tail-mask", "status": "open"},),
     )
     assert KernelKnowledge.from_json(json.loads(json.dumps(known.to_json()))) == known
+
+
+def test_the_code_of_an_operator_has_a_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec, helper = tmp_path / "spec.py", tmp_path / "helper_of_spec.py"
+    spec.write_text("import helper_of_spec")
+    helper.write_text("SLOPE = 0.01")
+    before = sources_key(str(spec))
+    assert sources_key(str(spec)) == before
+    spec.write_text("import helper_of_spec  # changed")
+    assert sources_key(str(spec)) != before
+    module = ModuleType("helper_of_spec")
+    module.__file__ = str(helper)
+    monkeypatch.setitem(sys.modules, "helper_of_spec", module)
+    loaded = sources_key(str(spec))
+    helper.write_text("SLOPE = 0.1")
+    assert sources_key(str(spec)) != loaded
