@@ -47,7 +47,8 @@ def command(
     output: str | None,
 ) -> int:
     """Hold a kernel's builds for several architectures side by side: files, directories, Triton
-    caches or captured bundles, with cubins or logs of ptxas beside them.
+    caches or captured bundles, with cubins or logs of ptxas beside them; or machine code: cubins,
+    listings, fat binaries, libraries.
 
     For each kernel that is there for two architectures or more: structure, resources and
     occupancy, verdicts, and the surprises: an architecture on which it spills, loses its
@@ -55,7 +56,7 @@ def command(
 
     \b
     Exit status: 0 nothing that --fail-on names, 1 something that it names, 2 something could not
-    be read.
+    be read or compared.
     """
     from ptxlint.comparison.architectures import compare_architectures
     from ptxlint.comparison.report import NothingError

@@ -9,6 +9,7 @@ from collections.abc import Callable, Hashable, Iterable
 from typing import NamedTuple
 
 from ptxlint.comparison.changes import Where, where
+from ptxlint.comparison.levels import OneLevel, of_one_level
 from ptxlint.comparison.portrait import Portrait, portrait, source_hash
 from ptxlint.comparison.records import KernelRecord, load
 from ptxlint.comparison.report import NothingError
@@ -50,6 +51,11 @@ class Family(NamedTuple):
     structures: tuple[Structure, ...]
     surprises: tuple[Surprise, ...]
     notes: tuple[str, ...]
+
+    @property
+    def level(self) -> str:
+        """`ptx` or `sass`: what stands side by side."""
+        return self.portraits[0].level
 
     @property
     def archs(self) -> tuple[str, ...]:
@@ -110,13 +116,20 @@ def compare_architectures(
     if not grouping.groups:
         raise NothingError(_why_nothing(paths, loaded.kernels, found, faults, archs, kernels))
     names = Counter(members[0].name for members, _ in grouping.groups)
-    families = tuple(
-        _family(_title(g, names[g[0].name] > 1), g, note, opinions, ptxas)
-        for g, note in grouping.groups
-    )
+    alone = list(grouping.alone)
+    families = []
+    for members, note in grouping.groups:
+        level = of_one_level(members, ptxas)
+        faults += level.faults
+        if len(level.kernels) < 2:
+            alone += level.kernels
+            continue
+        title = _title(members, names[members[0].name] > 1)
+        notes = [note] * bool(note) + level.notes
+        families.append(_family(title, level, notes, opinions, ptxas))
     return ArchitectureReport(
-        families,
-        tuple(grouping.alone),
+        tuple(families),
+        tuple(alone),
         tuple(faults),
         frozenset(fail_on),
         time.perf_counter() - start,
@@ -156,17 +169,18 @@ def _names(kernels: Iterable[KernelRecord]) -> str:
 
 
 def group(kernels: list[KernelRecord]) -> Grouping:
-    """Which builds are one kernel: by name; of several with one name by the name of their file, by
-    Triton's IR beside them, by their parameters and warps; then in the order of their files, with
-    a note that says so."""
+    """Which builds are one kernel: by name; of several with one name PTX and machine code apart, by
+    the name of their file, by Triton's IR beside them, by their parameters and warps; then in the
+    order of their files, with a note that says so."""
     groups: list[tuple[list[KernelRecord], str]] = []
     left = list(kernels)
     keys: tuple[Callable[[KernelRecord], Hashable], ...] = (
         lambda k: "",
-        _file_name,
-        lambda k: (source_hash(k), *_settings(k)) if source_hash(k) else None,
-        lambda k: source_hash(k) or None,
-        lambda k: (tuple((p.type, p.vector) for p in k.function.params), *_settings(k)),
+        lambda k: k.level,
+        lambda k: (k.level, _file_name(k)),
+        lambda k: (k.level, source_hash(k), *_settings(k)) if source_hash(k) else None,
+        lambda k: (k.level, source_hash(k)) if source_hash(k) else None,
+        lambda k: (k.level, tuple((p.type, p.vector) for p in k.function.params), *_settings(k)),
     )
     for key in keys:
         left = _grouped(left, key, groups)
@@ -245,13 +259,13 @@ def _file_name(kernel: KernelRecord) -> str:
 
 def _family(
     name: str,
-    kernels: list[KernelRecord],
-    note: str,
+    level: OneLevel,
+    notes: list[str],
     opinions: Opinions | None,
     ptxas: str | None,
 ) -> Family:
-    portraits = tuple(portrait(k, opinions, ptxas) for k in kernels)
-    notes = ([note] if note else []) + [f"{p.arch}: {text}" for p in portraits for text in p.notes]
+    portraits = tuple(portrait(k, opinions, ptxas, level.origins.get(id(k))) for k in level.kernels)
+    notes = notes + [f"{p.arch}: {text}" for p in portraits for text in p.notes]
     first = portraits[0]
     return Family(
         name,

@@ -7,7 +7,7 @@ it.
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from ptxlint.comparison.records import KernelRecord
 from ptxlint.frontends.cubin import code_of
@@ -18,6 +18,38 @@ Pair: TypeAlias = tuple[KernelRecord, KernelRecord]
 
 class UnlikeError(ValueError):
     """A pair of which nothing can be compared: the text says why."""
+
+
+class OneLevel(NamedTuple):
+    """Builds of a kernel at one level. `origins` is the PTX of those that were made machine code,
+    by the identity of the build; `faults` are builds that could not be."""
+
+    kernels: list[KernelRecord]
+    origins: dict[int, KernelRecord]
+    notes: list[str]
+    faults: list[str]
+
+
+def of_one_level(kernels: list[KernelRecord], ptxas: str | None) -> OneLevel:
+    """Builds of one kernel, PTX made machine code where there is machine code among them."""
+    if len({kernel.level for kernel in kernels}) == 1:
+        return OneLevel(kernels, {}, [], [])
+    found = OneLevel([], {}, [], [])
+    for kernel in kernels:
+        if kernel.is_machine:
+            found.kernels.append(kernel)
+            continue
+        try:
+            code, origin = lifted(kernel, ptxas)
+        except UnlikeError as error:
+            found.faults.append(f"{kernel.name} ({kernel.arch}): {error}")
+            continue
+        found.kernels.append(code)
+        found.origins[id(code)] = kernel
+        found.notes.append(
+            f"{kernel.arch}: machine code is compared, since others are no PTX: {origin}"
+        )
+    return found
 
 
 def alike(old: KernelRecord, new: KernelRecord, ptxas: str | None, notes: list[str]) -> Pair:
@@ -92,4 +124,4 @@ def _tell_missing_lines(pair: Pair, notes: list[str]) -> None:
     ]
 
 
-__all__ = ["Pair", "UnlikeError", "alike", "lifted", "machine_code"]
+__all__ = ["OneLevel", "Pair", "UnlikeError", "alike", "lifted", "machine_code", "of_one_level"]

@@ -10,34 +10,28 @@ from ptxlint.arch.occupancy import Occupancy
 from ptxlint.cfg.build import CfgAnalysis
 from ptxlint.cfg.graph import Cfg
 from ptxlint.comparison.changes import Where
-from ptxlint.comparison.measures import residency, resources_of
+from ptxlint.comparison.guards import NOWHERE, Guarded, guards, line
+from ptxlint.comparison.measures import residency, resources_of, threads_of
 from ptxlint.comparison.records import KernelRecord
 from ptxlint.comparison.verdicts import Opinions, Said
 from ptxlint.diagnostics import Finding
 from ptxlint.facts import Facts
+from ptxlint.frontends.stems import beside
 from ptxlint.frontends.toolkit import ToolError
 from ptxlint.ir.instruction import Instr
-from ptxlint.ir.opcodes import memory_of
 from ptxlint.obligations import Obligation, Status
 from ptxlint.resources import Resources
 from ptxlint.structure.profile import Profile, class_of, profile
 
+_WAITS: Final = frozenset(("try_wait", "test_wait", "TRYWAIT", "PHASECHK"))
 RANK: Final[dict[str, int]] = {"proved": 0, "open": 1, "refuted": 2}
 """Verdicts, the worst last."""
-NOWHERE: Final = Where("", 0)
-"""The line of what has none in the source."""
-
-
-class Guarded(NamedTuple):
-    """Global accesses of one kind on one line: how many a guard keeps inside, of how many."""
-
-    guarded: int
-    total: int
-
-    @property
-    def word(self) -> str:
-        """`all`, `some` or `none` of them are guarded."""
-        return "all" if self.guarded == self.total else "some" if self.guarded else "none"
+_PATHS: Final = {
+    **dict.fromkeys(("HMMA", "IMMA", "DMMA", "QMMA", "OMMA", "BMMA"), "mma"),
+    **dict.fromkeys(("HGMMA", "IGMMA", "QGMMA", "BGMMA"), "wgmma"),
+    **dict.fromkeys(("UTCHMMA", "UTCIMMA", "UTCQMMA", "UTCOMMA", "UTCMXQMMA"), "tcgen05"),
+}
+"""The instructions of PTX that tensor-core instructions of machine code stand for."""
 
 
 class Portrait(NamedTuple):
@@ -47,7 +41,7 @@ class Portrait(NamedTuple):
     mbarrier. `guards` are by line of the source and kind of access (`load`, `store`, `atomic`,
     `async`), `lines` count instructions by line and class. `verdicts` are the worst of each rule on
     each line, `findings` the first error or warning of each rule. `machine` counts the cubin beside
-    the file; None if there is none.
+    PTX; None if there is none.
     """
 
     kernel: KernelRecord
@@ -75,9 +69,14 @@ class Portrait(NamedTuple):
         return self.facts.get(CfgAnalysis)
 
     @property
+    def level(self) -> str:
+        """`ptx` or `sass`."""
+        return self.kernel.level
+
+    @property
     def tensor(self) -> tuple[str, ...]:
-        """The opcodes that run on tensor cores, in alphabetical order."""
-        return tuple(sorted(self.profile.tensor))
+        """The instructions that run on tensor cores, as PTX calls them, in alphabetical order."""
+        return tuple(sorted({_PATHS.get(name, name) for name in self.profile.tensor}))
 
     @property
     def spilled(self) -> int | None:
@@ -91,23 +90,33 @@ class Portrait(NamedTuple):
         return max(found, key=RANK.__getitem__, default=None)
 
 
-def portrait(kernel: KernelRecord, opinions: Opinions | None, ptxas: str | None) -> Portrait:
-    """Measure one kernel. `ptxas` is as in `resources_of`."""
+def portrait(
+    kernel: KernelRecord,
+    opinions: Opinions | None,
+    ptxas: str | None,
+    origin: KernelRecord | None = None,
+) -> Portrait:
+    """Measure one kernel. `ptxas` is as in `resources_of`; `origin` is the PTX of machine code that
+    was made for the comparison."""
     notes: list[str] = []
-    resources = resources_of(kernel, ptxas, notes)
-    fits = residency(kernel, resources)
+    source = kernel if origin is None else origin
+    resources = resources_of(source, ptxas, notes)
+    fits = residency(source, resources)
     if fits is None and resources.registers is not None:
-        notes.append(_why_unknown(kernel))
+        notes.append(_why_unknown(source, resources))
+    if kernel.is_machine and not kernel.module.files:
+        notes.append(f"{kernel.path} names no lines of a source")
+    facts = Facts(kernel.module, kernel.function)
     machine = _machine(kernel, notes)
     said = None if opinions is None else opinions.of(kernel)
     return Portrait(
         kernel,
-        Facts(kernel.module, kernel.function),
+        facts,
         profile(kernel.function),
         sum(map(_is_meeting, kernel.function.instrs)),
         sum(map(_is_wait, kernel.function.instrs)),
-        _guards(kernel),
-        Counter((_line(kernel, i), class_of(i)) for i in kernel.function.instrs),
+        guards(kernel, facts),
+        Counter((line(kernel, i), class_of(i)) for i in kernel.function.instrs),
         resources,
         fits,
         {} if said is None else _verdicts(said),
@@ -121,62 +130,31 @@ def source_hash(kernel: KernelRecord) -> str:
     """A hash of Triton's own IR beside a kernel, which does not know the architecture; "" if there
     is none."""
     try:
-        with open(kernel.path.removesuffix(".ptx") + ".ttir", "rb") as file:
+        with open(beside(kernel.path, ".ttir"), "rb") as file:
             return hashlib.blake2b(file.read(), digest_size=16).hexdigest()
     except OSError:
         return ""
 
 
-def _why_unknown(kernel: KernelRecord) -> str:
-    if kernel.function.max_threads() is None:
+def _why_unknown(kernel: KernelRecord, resources: Resources) -> str:
+    if threads_of(kernel, resources) is None:
         return "occupancy is not known: the kernel does not fix its threads (.reqntid, .maxntid)"
     return f"occupancy is not known: no limits of {kernel.arch} are in the tables"
-
-
-def _line(kernel: KernelRecord, instr: Instr) -> Where:
-    """The line of the source behind an instruction; `NOWHERE` where none is known, since lines of
-    the PTX are others on each architecture."""
-    frame = kernel.module.python_frame(instr.loc)
-    if frame is None or frame.line < 1:
-        return NOWHERE
-    return Where(frame.path, frame.line)
 
 
 def _is_meeting(instr: Instr) -> bool:
     """True where the warps of a CTA, or the CTAs of a cluster, meet."""
     words = instr.shape.modifiers
-    if instr.opcode not in ("bar", "barrier") or "warp" in words:
+    if instr.opcode == "UCGABAR_WAIT":
+        return True
+    if instr.opcode not in ("bar", "barrier", "BAR") or "warp" in words:
         return False
-    return bool({"sync", "red", "wait"} & {*words})
+    return bool({"sync", "red", "wait", "SYNC", "RED"} & {*words})
 
 
 def _is_wait(instr: Instr) -> bool:
     words = instr.shape.modifiers
-    return instr.opcode == "mbarrier" and bool({"try_wait", "test_wait"} & {*words})
-
-
-def _guards(kernel: KernelRecord) -> dict[tuple[Where, str], Guarded]:
-    found: dict[tuple[Where, str], Guarded] = {}
-    for instr in kernel.function.instrs:
-        kind = class_of(instr)
-        effect = memory_of(instr.shape)
-        if kind == "barrier" or "global" not in (*effect.reads, *effect.writes):
-            continue
-        key = _line(kernel, instr), kind
-        guarded, total = found.get(key, (0, 0))
-        found[key] = Guarded(guarded + _is_guarded(instr), total + 1)
-    return found
-
-
-def _is_guarded(instr: Instr) -> bool:
-    """True if a predicate, a size at run time or a tensor map keeps an access inside."""
-    if instr.shape.guard:
-        return True
-    # cp.async with a source size reads that many bytes only; a tensor map has bounds of its own.
-    words = instr.shape.modifiers
-    if "tensor" in words:
-        return True
-    return instr.opcode == "cp" and "bulk" not in words and len(instr.operands) > 3
+    return instr.opcode in ("mbarrier", "SYNCS") and bool(_WAITS & {*words})
 
 
 def _findings(said: Said) -> dict[str, Finding]:
@@ -212,4 +190,4 @@ def _machine(kernel: KernelRecord, notes: list[str]) -> Profile | None:
     return None if code is None else profile(code.function)
 
 
-__all__ = ["NOWHERE", "RANK", "Guarded", "Portrait", "portrait", "source_hash"]
+__all__ = ["RANK", "Portrait", "portrait", "source_hash"]

@@ -153,11 +153,11 @@ def load(paths: Sequence[str | Input]) -> Loaded:
     for item in discover(paths, machine_code=True):
         if isinstance(item, InputFault):
             if not item.is_note:
-                faults.append(f"{item.path}: {item.message}")
+                faults.append(_told(item))
             continue
         code = read_code(item)
         if isinstance(code, InputFault):
-            faults.append(f"{code.path}: {code.message}")
+            faults.append(_told(code))
             continue
         module = (parse_sass if code.is_machine else parse)(code.text, item.path)
         problems = [p for p in module.problems if not p.note]
@@ -175,6 +175,12 @@ def load(paths: Sequence[str | Input]) -> Loaded:
             KernelRecord(item, module, fn, metadata, level, code.cubin) for fn in module.kernels()
         ]
     return Loaded(kernels, faults)
+
+
+def _told(fault: InputFault) -> str:
+    """What cannot be read, and what to do."""
+    advice = f" ({fault.hint})" if fault.hint else ""
+    return f"{fault.path}: {fault.message}{advice}"
 
 
 def _beside(path: str, faults: list[str]) -> KernelMetadata | None:

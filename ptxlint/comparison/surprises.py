@@ -68,6 +68,11 @@ def _spills(portraits: tuple[Portrait, ...]) -> Iterator[Surprise]:
 
 def _tensor(portraits: tuple[Portrait, ...]) -> Iterator[Surprise]:
     having = [p for p in portraits if p.tensor]
+    for p in having:
+        if p.machine is not None and not p.machine.tensor:
+            mine = ", ".join(p.tensor)
+            text = "no tensor-core instructions in its machine code"
+            yield Surprise("tensor", (p.arch,), text, f"{mine}, which its PTX has")
     if not having:
         return
     for p in portraits:
@@ -104,8 +109,9 @@ def _guards(portraits: tuple[Portrait, ...]) -> Iterator[Surprise]:
         place, kind = key
         for arch, found in there.items():
             if _GUARDS[found.word] > _GUARDS[common]:
-                noun = f"global {kind}"
-                plural = {"async": "asynchronous copies"}.get(kind, f"{noun}s")
+                is_copy = kind == "async"
+                noun = "asynchronous copy" if is_copy else f"global {kind}"
+                plural = "asynchronous copies" if is_copy else f"{noun}s"
                 yield Surprise(
                     "guards",
                     (arch,),

@@ -8,7 +8,7 @@ from typing import Final
 from ptxlint.comparison.architectures import ArchitectureReport, Family
 from ptxlint.comparison.portrait import Portrait
 from ptxlint.reporters.cfg_svg import render_cfg_svg
-from ptxlint.reporters.compare_words import partings, rows, summary, surprise
+from ptxlint.reporters.compare_words import partings, rows, summary, surprise, title
 
 _STYLE: Final = """
 body { font: 14px/1.45 system-ui, sans-serif; margin: 2rem; color: #223; background: #fff }
@@ -38,12 +38,12 @@ def render_html(report: ArchitectureReport) -> str:
     for number, family in enumerate(report.families):
         parts += _family(family, number, is_open=len(report.families) == 1)
     parts += _list("On one architecture alone", [f"{k.name} ({k.arch})" for k in report.alone])
-    parts += _list("Not read", list(report.faults))
+    parts += _list("Not compared", list(report.faults))
     return "\n".join([*parts, "</body></html>"]) + "\n"
 
 
 def _family(family: Family, number: int, is_open: bool) -> list[str]:
-    parts = [f"<h2>{escape(family.name)}</h2>"]
+    parts = [f"<h2>{escape(title(family))}</h2>"]
     if family.surprises:
         items = "".join(f"<li>{escape(surprise(s))}</li>" for s in family.surprises)
         parts.append(f'<ul class="surprises">{items}</ul>')

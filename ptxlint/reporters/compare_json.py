@@ -32,6 +32,7 @@ def _family(family: Family, fail_on: frozenset[str]) -> dict[str, Any]:
     return {
         "kernel": family.portraits[0].kernel.name,
         "title": family.name,
+        "level": family.level,
         "architectures": [_portrait(p, s) for p, s in pairs],
         "surprises": [_surprise(s, s.kind in fail_on) for s in family.surprises],
         "notes": list(family.notes),

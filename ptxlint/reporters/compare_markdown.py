@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ptxlint.comparison.architectures import ArchitectureReport, Family
-from ptxlint.reporters.compare_words import partings, rows, summary, surprise
+from ptxlint.reporters.compare_words import partings, rows, summary, surprise, title
 
 
 def render_markdown(report: ArchitectureReport) -> str:
@@ -22,13 +22,13 @@ def render_markdown(report: ArchitectureReport) -> str:
     if report.alone:
         out += ["", "On one architecture alone: "
                 + ", ".join(f"{escaped(k.name)} ({k.arch})" for k in report.alone)]  # fmt: skip
-    out += [f"\nNot read: {escaped(fault)}" for fault in report.faults]
+    out += [f"\nNot compared: {escaped(fault)}" for fault in report.faults]
     return "\n".join(out) + "\n"
 
 
 def _family(family: Family) -> list[str]:
-    title = escaped(f"{family.name}: {', '.join(family.archs)}")
-    out = ["", f"<details><summary>{title}</summary>", ""]
+    heading = escaped(f"{title(family)}: {', '.join(family.archs)}")
+    out = ["", f"<details><summary>{heading}</summary>", ""]
     out += [f"| | {' | '.join(family.archs)} |", f"|---|{'---|' * len(family.archs)}"]
     for row in rows(family):
         cells = (escaped(cell) for cell in row.cells)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ptxlint.comparison.architectures import ArchitectureReport, Family
-from ptxlint.reporters.compare_words import partings, rows, summary, surprise
+from ptxlint.reporters.compare_words import partings, rows, summary, surprise, title
 
 
 def render_text(report: ArchitectureReport, *, shows_all: bool = False) -> str:
@@ -13,14 +13,14 @@ def render_text(report: ArchitectureReport, *, shows_all: bool = False) -> str:
     for family in report.families:
         out += [*_family(family, shows_all), ""]
     out += [f"{k.name}: only on {k.arch}, {k.path}" for k in report.alone]
-    out += [f"not read: {fault}" for fault in report.faults]
+    out += [f"not compared: {fault}" for fault in report.faults]
     for family, found in report.failures:
         out.append(f"fails on {found.kind}: {family.name} on {', '.join(found.archs)}")
     return "\n".join([*out, summary(report)]) + "\n"
 
 
 def _family(family: Family, shows_all: bool) -> list[str]:
-    out = [f"{family.name}: {', '.join(family.archs)}"]
+    out = [f"{title(family)}: {', '.join(family.archs)}"]
     found = rows(family)
     shown = [row for row in found if shows_all or not row.is_even]
     if shown:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from ptxlint.comparison.architectures import ArchitectureReport, Family, Structure
@@ -10,6 +11,7 @@ from ptxlint.comparison.changes import Where
 from ptxlint.comparison.portrait import Portrait
 from ptxlint.comparison.surprises import Surprise
 from ptxlint.resources import Amount
+from ptxlint.structure.profile import Profile
 from ptxlint.wording import counted
 
 MOST_LINES: Final = 6
@@ -41,6 +43,11 @@ class Row(NamedTuple):
     def is_even(self) -> bool:
         """True if all architectures have the same."""
         return len(set(self.cells)) == 1
+
+
+def title(family: Family) -> str:
+    """The kernel's name, and that it is machine code."""
+    return f"{family.name}, machine code" if family.level == "sass" else family.name
 
 
 def rows(family: Family) -> list[Row]:
@@ -161,19 +168,22 @@ def _statuses(p: Portrait, rule: str) -> str:
 
 
 def _machine(family: Family) -> list[Row]:
+    """The machine code beside PTX."""
     known = [p.machine for p in family.portraits]
     if not any(known):
         return []
+    names = sorted({name for m in known if m is not None for name in m.classes})
+
+    def row(name: str, cell: Callable[[Profile], str]) -> Row:
+        cells = tuple(UNKNOWN if m is None else cell(m) for m in known)
+        return Row("machine code", f"machine code: {name}", cells)
+
     return [
-        Row(
-            "machine code", "instructions",
-            tuple(UNKNOWN if m is None else f"{m.instructions:,}" for m in known),
-        ),
-        Row(
-            "machine code", "tensor cores",
-            tuple(UNKNOWN if m is None else _times(m.tensor) for m in known),
-        ),
-    ]  # fmt: skip
+        row("instructions", lambda m: f"{m.instructions:,}"),
+        *(row(name, lambda m, name=name: f"{m.classes[name]:,}") for name in names),  # type: ignore[misc]
+        row("tensor cores", lambda m: _times(m.tensor)),
+        row("asynchronous copies", lambda m: _times(m.copies)),
+    ]
 
 
 def partings(family: Family) -> list[str]:
@@ -221,4 +231,14 @@ def summary(report: ArchitectureReport) -> str:
     )
 
 
-__all__ = ["MOST_LINES", "UNKNOWN", "Row", "partings", "rows", "short", "summary", "surprise"]
+__all__ = [
+    "MOST_LINES",
+    "UNKNOWN",
+    "Row",
+    "partings",
+    "rows",
+    "short",
+    "summary",
+    "surprise",
+    "title",
+]

@@ -76,6 +76,9 @@ def class_of(instr: Instr) -> str:
 
 def _machine_class(instr: Instr) -> str:
     name = instr.shape.row.category
+    # Products apart from what surrounds them, as in PTX.
+    if name == "tensor" and not instr.opcode.endswith("MMA"):
+        return "barrier"
     return {"predicate": "logic", "fence": "barrier", "cache": "misc"}.get(name, name)
 
 
