@@ -192,15 +192,7 @@ def _unknown(shared: SharedMemory, arch: Arch) -> str | None:
 
 def _sources(shared: SharedMemory) -> str:
     """Who says how much is static and dynamic."""
-    static = shared.static_said or "counted in the PTX, an estimate"
-    parts = [
-        f"{_kib(size)} {what}: {said}"
-        for size, what, said in (
-            (shared.static, "static", static),
-            (shared.dynamic or 0, "dynamic", "Triton's metadata"),
-        )
-        if size
-    ]
+    parts = [f"{_kib(size)} {what}: {said}" for size, what, said in shared.parts]
     return f" ({'; '.join(parts)})" if parts else ""
 
 

@@ -107,6 +107,28 @@ def register_steps(
     return tuple(steps)
 
 
+def most_registers(arch: Arch, threads: int, ctas: int) -> int | None:
+    """The most registers per thread that let so many CTAs fit, as far as registers go."""
+    warps = _warps(arch, threads)
+    for candidate in _register_counts(arch):
+        limit = _register_limit(arch, candidate, warps)
+        if limit is None or limit >= ctas:
+            return candidate
+    return None
+
+
+def most_shared(arch: Arch, ctas: int) -> int | None:
+    """The most bytes of shared memory that let so many CTAs fit, as far as shared memory goes."""
+    unit = arch.shared_allocation_unit
+    left = arch.shared_per_sm // ctas // unit * unit - arch.shared_reserved_per_cta
+    return min(left, arch.shared_optin_limit) if left >= 0 else None
+
+
+def most_barriers(arch: Arch, ctas: int) -> int | None:
+    """The most barriers that let so many CTAs fit; None where they set no limit."""
+    return None if arch.barriers_per_sm is None else arch.barriers_per_sm // ctas
+
+
 def max_threads_per_cta(arch: Arch, registers_per_thread: int) -> int:
     """The largest CTA that can be launched with so many registers per thread.
 

@@ -41,6 +41,21 @@ class SharedMemory(NamedTuple):
         return bool(self.static_said or not self.static) and self.dynamic is not None
 
     @property
+    def said(self) -> str:
+        """Who says how much it is; "" for none."""
+        return "; ".join(dict.fromkeys(said for _, _, said in self.parts))
+
+    @property
+    def parts(self) -> tuple[tuple[int, str, str], ...]:
+        """Bytes, what they are and who says so, of the parts that are not empty."""
+        static = self.static_said or "counted in the PTX, an estimate"
+        known = (
+            (self.static, "static", static),
+            (self.dynamic or 0, "dynamic", "Triton's metadata"),
+        )
+        return tuple(part for part in known if part[0])
+
+    @property
     def total(self) -> int:
         """Static and, where it is known, dynamic."""
         return self.static + (self.dynamic or 0)
