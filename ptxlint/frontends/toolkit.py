@@ -9,25 +9,28 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Final, NamedTuple
 
 from ptxlint.arch.targets import PTX_RELEASES, PtxVersion
 from ptxlint.frontends.assembler_log import read_log
+from ptxlint.frontends.cubin import MAGIC
+from ptxlint.frontends.tool_runs import ToolError, run
 from ptxlint.resources import Resources
 
 SECONDS: Final = 300.0
-"""So long may one call take: the largest kernels known took three seconds (measured)."""
+"""So long may an assembler take: the largest kernels known took three seconds (measured)."""
+READING_SECONDS: Final = 60.0
+"""So long may nvdisasm or cuobjdump take, which some damaged files send into a loop."""
+_PROBE_SECONDS: Final = 20.0
+_PROBE: Final = 1 << 20
+"""Limits of the question which release a program is of."""
 ASSEMBLERS: Final = ("ptxas", "ptxas-blackwell")
 _NO_CODE: Final = "does not contain device code"
 _RELEASE: Final = re.compile(r"release (\d+)\.(\d+)")
-
-
-class ToolError(RuntimeError):
-    """A tool that is missing or failed: what is wrong, and what to do."""
 
 
 class Assembler(NamedTuple):
@@ -70,10 +73,18 @@ def find_assembler(version: PtxVersion, given: str = "") -> Assembler:
     `ToolError`."""
     if given:
         path = shutil.which(given)
-        if path is None:
-            raise ToolError(f"{given}: there is no such program")
-        return _assembler(path)
-    found = sorted(map(_assembler, _candidates()), key=lambda a: a.version)
+        if path is not None:
+            return _sure(_assembler(path))
+        if os.path.isdir(given):
+            raise ToolError(f"{given} is a directory: name the ptxas in it")
+        if os.path.exists(given):
+            raise ToolError(f"{given} is not executable: chmod +x makes it so")
+        raise ToolError(f"{given}: there is no such program")
+    told = [_assembler(path) for path in _candidates()]
+    found = sorted((a for a in told if isinstance(a, Assembler)), key=lambda a: a.version)
+    if told and not found:
+        # One that does not work is no obstacle while another does.
+        _sure(told[0])
     if not found:
         raise ToolError(
             "no ptxas is found: install Triton (pip install triton), put the CUDA toolkit's bin "
@@ -95,44 +106,55 @@ def assemble(
 ) -> Assembled:
     """The machine code of a PTX text. Raises `ToolError` with the assembler's own words, in which
     the text is called `path`."""
-    with tempfile.TemporaryDirectory(prefix="ptxlint-") as directory:
+    with _workplace() as directory:
         source = os.path.join(directory, "kernel.ptx")
         target = os.path.join(directory, "kernel.cubin")
-        with open(source, "w", encoding="utf-8", newline="") as file:
+        with open(source, "w", encoding="utf-8", errors="replace", newline="") as file:
             file.write(text)
         words = [assembler.path, "-v", "-lineinfo", "-arch", arch, source, "-o", target]
         try:
-            log = _run(words, seconds).replace(source, path)
+            log = "".join(run(words, seconds)).replace(source, path)
         except ToolError as error:
             raise ToolError(str(error).replace(source, path)) from None
-        with open(target, "rb") as binary:
-            told = {name: r.found(assembler.who) for name, r in read_log(log).items()}
-            return Assembled(binary.read(), log, told, assembler.who)
+        told = {name: r.found(assembler.who) for name, r in read_log(log).items()}
+        return Assembled(_written(target, assembler), log, told, assembler.who)
 
 
-def disassemble(cubin: bytes, *options: str, seconds: float = SECONDS) -> str:
+def _written(path: str, assembler: Assembler) -> bytes:
+    """What an assembler left behind. Raises `ToolError` if that is no cubin."""
+    try:
+        with open(path, "rb") as file:
+            cubin = file.read()
+    except OSError:
+        cubin = b""
+    if not cubin.startswith(MAGIC):
+        raise ToolError(f"{assembler.path} ran and wrote no cubin: is it a ptxas?")
+    return cubin
+
+
+def disassemble(cubin: bytes, *options: str, seconds: float = READING_SECONDS) -> str:
     """What `nvdisasm` prints of a cubin. Raises `ToolError`."""
-    with tempfile.TemporaryDirectory(prefix="ptxlint-") as directory:
+    with _workplace() as directory:
         source = os.path.join(directory, "kernel.cubin")
         with open(source, "wb") as file:
             file.write(cubin)
         try:
-            return _run([find_tool("nvdisasm"), *options, source], seconds, output_only=True)
+            return run([find_tool("nvdisasm"), *options, source], seconds)[0]
         except ToolError as error:
             raise ToolError(str(error).replace(source, "the cubin")) from None
 
 
-def extract(file: bytes, seconds: float = SECONDS) -> dict[str, bytes]:
+def extract(file: bytes, seconds: float = READING_SECONDS) -> dict[str, bytes]:
     """The cubins in a fat binary, an object, a library or an archive, by the names that
     `cuobjdump` gives them, in its order. Raises `ToolError`."""
-    with tempfile.TemporaryDirectory(prefix="ptxlint-") as directory:
+    with _workplace() as directory:
         source = os.path.join(directory, "file")
         target = os.path.join(directory, "cubins")
         os.mkdir(target)
         with open(source, "wb") as stream:
             stream.write(file)
         try:
-            _run([find_tool("cuobjdump"), "-xelf", "all", source], seconds, directory=target)
+            run([find_tool("cuobjdump"), "-xelf", "all", source], seconds, target)
         except ToolError as error:
             if _NO_CODE in str(error):
                 return {}
@@ -147,30 +169,6 @@ def extract(file: bytes, seconds: float = SECONDS) -> dict[str, bytes]:
 
 def _by_number(name: str) -> list[tuple[int, str]]:
     return [(int(part) if part.isdigit() else 0, part) for part in name.split(".")]
-
-
-def _run(
-    words: list[str], seconds: float, output_only: bool = False, directory: str | None = None
-) -> str:
-    name = os.path.basename(words[0])
-    try:
-        done = subprocess.run(
-            words,
-            capture_output=True,
-            timeout=seconds,
-            check=False,
-            stdin=subprocess.DEVNULL,
-            cwd=directory,
-        )
-    except subprocess.TimeoutExpired:
-        raise ToolError(f"{name} took longer than {seconds:,.0f} seconds") from None
-    except OSError as error:
-        raise ToolError(f"{words[0]} cannot be run: {error.strerror or error}") from None
-    out, err = (part.decode(errors="replace") for part in (done.stdout, done.stderr))
-    if done.returncode:
-        said = " ".join((err or out).split())[:500] or f"exit status {done.returncode}"
-        raise ToolError(f"{name} failed: {said}")
-    return out if output_only else out + err
 
 
 def _candidates() -> Iterable[str]:
@@ -200,15 +198,38 @@ def _of_triton() -> str:
     return ""
 
 
+@contextmanager
+def _workplace() -> Iterator[str]:
+    """A directory for the files of one call. Raises `ToolError` if none can be made or filled."""
+    try:
+        with tempfile.TemporaryDirectory(prefix="ptxlint-") as directory:
+            yield directory
+    except OSError as error:
+        where = error.filename or "the temporary directory"
+        raise ToolError(
+            f"cannot write {where}: {error.strerror or error}; TMPDIR names another directory"
+        ) from None
+
+
 @cache
-def _assembler(path: str) -> Assembler:
-    """An assembler and what it reads, by the CUDA release that it says it is of."""
-    found = _RELEASE.search(_run([path, "--version"], 60.0))
+def _assembler(path: str) -> Assembler | ToolError:
+    """An assembler and what it reads, by the CUDA release that it says it is of; or why that cannot
+    be told, which is asked once."""
+    try:
+        found = _RELEASE.search("".join(run([path, "--version"], _PROBE_SECONDS, None, _PROBE)))
+    except ToolError as error:
+        return ToolError(f"{path} --version: {error}; is it a ptxas?")
     if found is None:
-        raise ToolError(f"{path} does not say which release it is: is it a ptxas?")
+        return ToolError(f"{path} does not say which release it is: is it a ptxas?")
     release = (int(found[1]), int(found[2]))
     versions = [version for version, name in PTX_RELEASES if (of := _cuda(name)) and of <= release]
     return Assembler(path, max(versions, default=(1, 0)), release)
+
+
+def _sure(found: Assembler | ToolError) -> Assembler:
+    if isinstance(found, ToolError):
+        raise ToolError(str(found))
+    return found
 
 
 def _cuda(name: str) -> tuple[int, int] | None:

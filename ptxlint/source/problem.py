@@ -9,7 +9,8 @@ class Problem(NamedTuple):
     """One fault in a PTX text.
 
     `code` groups faults: `syntax`, `undeclared`, `duplicate`, `label`, `operand`, `type`,
-    `version`, `unknown-opcode`, `structure`. `note` marks what is worth saying and is no error.
+    `version`, `unknown-opcode`, `structure`, `cut`. `note` marks what is worth saying and is no
+    error.
     """
 
     offset: int

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ptxlint.frontends.sass.builder import SassBuilder
 from ptxlint.frontends.sass.json_form import JsonFormError, as_listing, is_json_form
 from ptxlint.frontends.sass.listing import read
+from ptxlint.frontends.sass.wholeness import faults
 from ptxlint.ir.module import Module
 from ptxlint.source import Problem, SourceText
 
@@ -25,4 +26,7 @@ def parse(text: str, path: str = "<string>") -> Module:
     builder = SassBuilder(SourceText(text, path))
     read(text, builder)
     builder.finish()
-    return builder.module
+    module = builder.module
+    if not module.problems:
+        module.problems += faults(module.functions, len(text))
+    return module

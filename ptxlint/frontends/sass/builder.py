@@ -209,7 +209,7 @@ class SassBuilder:
             return Symbol(text, "unknown")
         if text[0].isdigit():
             if terminator == "branch":
-                return self._label(f"0x{int(text, 0):x}")
+                return self._label(f"0x{_integer(text):x}")
             return _number(text)
         if text in ("PT", "UPT"):
             return SpecialRegister(text)
@@ -266,9 +266,14 @@ def _returns(fn: SassFunction, start: int, by_address: dict[int, int]) -> bool:
     return False
 
 
+def _integer(text: str) -> int:
+    """A number as listings write them; zeros in front are no octal."""
+    return int(text, 16) if text.startswith("0x") else int(text)
+
+
 def _number(text: str) -> Immediate:
     if text.startswith("0x") or text.isdigit():
-        return Immediate(text, "int", int(text, 0))
+        return Immediate(text, "int", _integer(text))
     (bits,) = struct.unpack("<Q", struct.pack("<d", float(text)))
     return Immediate(text, "dec", bits)
 

@@ -24,7 +24,8 @@ def function(*lines: str) -> Function:
             text += f"        /*{at:04x}*/                   {line} ;\n"
             at += 16
     module = parse(text)
-    assert module.problems == []
+    # These are parts of kernels.
+    assert [p for p in module.problems if p.code != "cut"] == []
     (fn,) = module.functions
     return fn
 
