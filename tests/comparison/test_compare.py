@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 import subprocess
@@ -24,6 +23,7 @@ from ptxlint.frontends.discovery import Input
 from ptxlint.frontends.ptx import parse
 from ptxlint.frontends.toolkit import ToolError, assemble, find_assembler
 from ptxlint.structure.graph import parting
+from tests.comparison.schemas import compare_data, valid
 
 ROOT = Path(__file__).resolve().parents[2]
 FIXTURES = ROOT / "fixtures" / "ptx"
@@ -38,6 +38,7 @@ def family(name: str, *archs: str, ptxas: str | None = None, verdicts: bool = Fa
     said = opinions() if verdicts else None
     report = compare_architectures(paths(name, *archs), ptxas=ptxas, opinions=said)
     assert report.faults == ()
+    compare_data(report)
     (found,) = report.families
     return found
 
@@ -323,7 +324,7 @@ def test_formats_say_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     assert "surprise: verdict MSK202: sm_100a: open: " in text
     code, out, _ = run(capsys, *words, "--format", "json")
     assert code == 1
-    (kernel,) = json.loads(out)["kernels"]
+    (kernel,) = valid("compare", out)["kernels"]
     assert [a["tensor"] for a in kernel["architectures"]][2:5] == [
         {"mma": 16}, {"wgmma": 2}, {"tcgen05": 4},
     ]  # fmt: skip

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -16,6 +15,7 @@ from ptxlint.comparison.portrait import portrait
 from ptxlint.comparison.records import load
 from ptxlint.comparison.surprises import Surprise, surprises
 from tests.comparison.machine_builds import assembled, cubin, dump, fatbin, fixture, listing
+from tests.comparison.schemas import compare_data, valid
 
 ARCHS = ("sm_80", "sm_86", "sm_89")
 BODY = (
@@ -34,6 +34,7 @@ def family(folder: Path, *bodies: tuple[str, ...], archs: tuple[str, ...] = ARCH
         paths.append(str(path))
     report = compare_architectures(paths, ptxas=None)
     assert report.faults == ()
+    compare_data(report)
     (found,) = report.families
     assert found.level == "sass"
     return found
@@ -189,7 +190,7 @@ def test_a_fat_binary_holds_its_architectures_side_by_side(
     path.write_bytes(fatbin(*parts))
     code, out, _ = run(capsys, str(path), "--format", "json", "--no-verdicts")
     assert code == 0
-    (told,) = json.loads(out)["kernels"]
+    (told,) = valid("compare", out)["kernels"]
     assert (told["kernel"], told["level"]) == ("leaky_relu_kernel", "sass")
     assert [p["arch"] for p in told["architectures"]] == ["sm_80", "sm_90a"]
     for build, arch in zip(told["architectures"], ("sm_80", "sm_90"), strict=True):

@@ -18,6 +18,7 @@ from ptxlint.comparison.report import NothingError, compare
 from ptxlint.frontends.ptx import parse
 from ptxlint.frontends.toolkit import ToolError, assemble, find_assembler
 from ptxlint.ir.operand import Immediate
+from tests.comparison.schemas import diff_data, valid
 
 ROOT = Path(__file__).resolve().parents[2]
 FIXTURES = ROOT / "fixtures" / "ptx"
@@ -45,6 +46,7 @@ def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90", "sm_120"])
 def test_a_fault_that_was_seeded_is_told_apart(name: str, arch: str) -> None:
     report = compare([path(name, arch)], [path(f"{name}_buggy", arch)], ptxas=None)
+    diff_data(report)
     (found,) = report.differences
     assert found.kind in ("constants", "structural")
     if name in ("softmax", "leaky_relu"):
@@ -160,7 +162,7 @@ def test_json_markdown_and_sarif_say_the_same(capsys: pytest.CaptureFixture[str]
     words = (path("softmax"), path("softmax_buggy"), "--no-exact", "--fail-on", "constants")
     code, out, _ = run(capsys, *words, "--format", "json")
     assert code == 1
-    (told,) = json.loads(out)["pairs"]
+    (told,) = valid("diff", out)["pairs"]
     assert told["kind"] == "constants"
     assert told["fails_on"] == ["constants"]
     assert [(c["old"], c["new"]) for c in told["constants"]] == [("-inf", "0")]

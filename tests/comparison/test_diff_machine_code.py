@@ -6,7 +6,6 @@ import json
 import re
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -19,6 +18,7 @@ from ptxlint.comparison.report import compare
 from ptxlint.frontends import toolkit
 from ptxlint.frontends.discovery import Input, discover
 from tests.comparison.machine_builds import assembled, cubin, dump, fatbin, fixture, listing
+from tests.comparison.schemas import diff_data
 
 BODY = (
     "7: S2R R0, SR_TID.X", "ISETP.GE.AND P0, PT, R0, 0x40, PT", "@P0 BRA `(.L_x_1)",
@@ -39,6 +39,7 @@ def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]
 def of(old: str, new: str, ptxas: str | None = None) -> Difference:
     report = compare([old], [new], ptxas=ptxas)
     assert report.faults == ()
+    diff_data(report)
     (found,) = report.differences
     return found
 
@@ -119,7 +120,7 @@ def test_a_cubin_of_a_fixture_names_the_python_lines(
 
 def test_a_fill_shows_as_what_one_side_has_alone(tmp_path: Path) -> None:
     old, new = (cubin(tmp_path, name, "sm_80") for name in ("softmax", "softmax_buggy"))
-    _, told, _ = report_of(old, new)
+    told = diff_data(compare([old], [new], ptxas=None))
     (pair,) = told["pairs"]
     assert (pair["level"], pair["kind"], pair["old"]["arch"]) == ("sass", "structural", "sm_80")
     fill = {
@@ -128,13 +129,6 @@ def test_a_fill_shows_as_what_one_side_has_alone(tmp_path: Path) -> None:
     }  # fmt: skip
     assert fill in pair["removed"]
     assert {"name": "move", "old": 15, "new": 11} in pair["instructions"]
-
-
-def report_of(*words: str) -> tuple[int, dict[str, Any], str]:
-    from ptxlint.reporters.diff_json import render_json
-
-    report = compare([words[0]], [words[1]], ptxas=None)
-    return report.exit_code, json.loads(render_json(report)), ""
 
 
 def test_all_forms_of_one_kernel_are_identical(tmp_path: Path) -> None:
