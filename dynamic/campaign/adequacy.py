@@ -28,8 +28,8 @@ def notes(described: Described, kernels: Sequence[KernelKnowledge], ran: Dims) -
     if not kernels:
         return ()
     out = []
-    cut = told(kernels, ran)
-    fixed = fixed_tiles(kernels, ran)
+    cut = told(described, kernels, ran)
+    fixed = fixed_tiles(described, kernels, ran)
     if fixed and all(ran[name] <= fixed[0] for name in cut):
         out.append(f"no size was more than one tile of {fixed[0]}")
     whole = [tile for tile in tiles(kernels) if cut and all(ran[n] % tile == 0 for n in cut)]

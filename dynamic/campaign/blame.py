@@ -9,7 +9,7 @@ from ptxlint.dynamic.families.registry import all_families
 from ptxlint.dynamic.runners.knowledge import KernelKnowledge, Said
 from ptxlint.dynamic.runners.outcome import Outcome
 
-from .plan import Open, errors, open_obligations, place_of
+from .plan import Open, errors, near, open_obligations, place_of
 from .verdict import Failure, Place
 
 _VALUES: Final = frozenset(
@@ -52,13 +52,13 @@ def explained(
         one for one in open_obligations(kernels) if one.said["family"] in decided
     ]  # fmt: skip
     for one in left:
-        place = place_of(one.said)
+        place = place_of(one.said, one.kernel)
         if place is not None:
             return (_failure(outcome, place, one.said["rule"], one.said),)
     last = outcome.kernels[-1] if outcome.kernels else ""
     for kernel in kernels:
         if kernel.path and kernel.name == (last or kernel.name):
-            place = Place(kernel.path, kernel.line)
+            place = Place(near(kernel.path), kernel.line)
             return (_failure(outcome, place, "", None)._replace(kernel=kernel.name),)
     return (_failure(outcome, None, "", None),)
 
@@ -68,7 +68,7 @@ def found(kernel: KernelKnowledge, said: Said) -> Failure:
     return Failure(
         said["family"],
         said["message"],
-        place_of(said),
+        place_of(said, kernel),
         said["rule"],
         kernel.name,
         said.get("breaks_when") or "",

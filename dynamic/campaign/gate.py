@@ -194,7 +194,7 @@ class Gate:
         self._tested.append(
             Stressed(
                 one.said["family"], one.said["rule"], one.kernel.name, one.said["reason"],
-                place_of(one.said), became, tuple(by), count, "" if count else why,
+                place_of(one.said, one.kernel), became, tuple(by), count, "" if count else why,
             )
         )  # fmt: skip
         return failing

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
@@ -76,16 +77,38 @@ def _once(
 
 
 def _key(kernel: KernelKnowledge, said: Said) -> tuple[object, ...]:
-    place = place_of(said)
+    place = place_of(said, kernel)
     return (kernel.name, said["rule"], said["family"], place or said.get("line"))
 
 
-def place_of(said: Said) -> Place | None:
-    """The Python place of a finding or obligation; None if it has none."""
+def place_of(said: Said, kernel: KernelKnowledge | None = None) -> Place | None:
+    """The Python place of a finding or obligation; None if it has none.
+
+    A build out of Triton's cache names the file where it was compiled first; a copy of that file
+    which `kernel` was loaded from is the one to look at.
+    """
     source = said.get("source")
     if not source:
         return None
-    return Place(source["path"], source["line"], source.get("column") or 0)
+    path = source["path"]
+    if kernel is not None and os.path.basename(path) == os.path.basename(kernel.path):
+        path = kernel.path
+    return Place(near(path), source["line"], source.get("column") or 0)
 
 
-__all__ = ["NOT_RUN", "SEMANTICS", "Open", "errors", "open_obligations", "place_of", "proved"]
+def near(path: str) -> str:
+    """A path as people write it: relative where it lies below the working directory."""
+    below = os.path.relpath(path)
+    return path if below.startswith(os.pardir) else below
+
+
+__all__ = [
+    "NOT_RUN",
+    "SEMANTICS",
+    "Open",
+    "errors",
+    "near",
+    "open_obligations",
+    "place_of",
+    "proved",
+]

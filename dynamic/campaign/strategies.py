@@ -112,7 +112,7 @@ def _edges(known: Known) -> Iterator[Dims]:
 
 def _moved(known: Known, sizes: Sequence[int]) -> Iterator[Dims]:
     ran = rich(known.described)
-    moving = told(known.kernels, ran) or tuple(ran)
+    moving = told(known.described, known.kernels, ran) or tuple(ran)
     for size in sizes:
         yield fitted(known.described, {**ran, **dict.fromkeys(moving, size)})
 

@@ -23,7 +23,7 @@ class BlockDivisibility(Family):
     def sizes(cls, known: Known) -> Iterator[Dims]:
         """One tile, several, one element more than each, one element."""
         ran = rich(known.described)
-        moving = told(known.kernels, ran) or tuple(ran)
+        moving = told(known.described, known.kernels, ran) or tuple(ran)
         ends = (*tiles(known.kernels), 16)
         counts = (count for tile in ends for count in (tile, 2 * tile, 2 * tile + 1))
         yield from distinct(

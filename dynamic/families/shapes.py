@@ -97,18 +97,37 @@ def _numbers(kernel: KernelKnowledge) -> Iterator[int]:
     return (int(written) for written in kernel.constants.values() if written.isdecimal())
 
 
-def told(kernels: Sequence[KernelKnowledge], ran: Dims) -> tuple[str, ...]:
-    """The sizes that kernels were told in a run at `ran`; all where nothing is known of kernels."""
+def told(described: Described, kernels: Sequence[KernelKnowledge], ran: Dims) -> tuple[str, ...]:
+    """The sizes that kernels of `described` were told in a run at `ran`; all where nothing is
+    known of kernels.
+
+    A kernel that was told how many elements a tensor has was told the size of its last axis.
+    """
     numbers = {n for k in kernels for n in (*k.scalars, *_numbers(k))}
-    return tuple(name for name, size in ran.items() if not kernels or size in numbers)
+    whole = {last for last, count in _wholes(described, ran) if count in numbers}
+    return tuple(
+        name for name, size in ran.items() if not kernels or size in numbers or name in whole
+    )
 
 
-def fixed_tiles(kernels: Iterable[KernelKnowledge], ran: Dims) -> tuple[int, ...]:
-    """Tile sizes that are not the next power of two of a size at `ran` or of a number that the
-    kernel was told, the largest first."""
+def _wholes(described: Described, ran: Dims) -> Iterator[tuple[str, int]]:
+    """For each tensor of several axes the last one, and how many elements it has."""
+    for axes in described.axes.values():
+        if len(axes) > 1 and all(axes):
+            yield axes[-1], prod(ran[axis] for axis in axes)
+
+
+def fixed_tiles(
+    described: Described, kernels: Iterable[KernelKnowledge], ran: Dims
+) -> tuple[int, ...]:
+    """Tile sizes that are not the next power of two of a size at `ran`, or of another that the
+    kernel was told, the largest first. How many elements a tensor has is no size that tiles grow
+    with."""
     fixed = set()
+    wholes = {count for _, count in _wholes(described, ran)}
     for kernel in kernels:
-        follow = {next_power_of_two(size) for size in (*ran.values(), *kernel.scalars)}
+        sizes = {*ran.values(), *(set(kernel.scalars) - wholes)}
+        follow = {next_power_of_two(size) for size in sizes}
         fixed |= set(tiles([kernel])) - follow
     return tuple(sorted(fixed, reverse=True))
 
@@ -122,7 +141,7 @@ def several_tiles(
     described: Described, kernels: Sequence[KernelKnowledge], ran: Dims
 ) -> dict[str, int]:
     """Sizes like those of a run at `ran`, but more than two tiles where fixed tiles may cut."""
-    fixed = fixed_tiles(kernels, ran)
+    fixed = fixed_tiles(described, kernels, ran)
     if not fixed:
         return dict(ran)
     raised = {n: max(ran[n], 2 * fixed[0] + 7) for n in _growing(described, kernels, ran)}
@@ -134,7 +153,7 @@ def _growing(
 ) -> tuple[str, ...]:
     """Sizes that kernels are told, and that no tile grows with."""
     known = set(tiles(kernels))
-    return tuple(n for n in told(kernels, ran) if next_power_of_two(ran[n]) not in known)
+    return tuple(n for n in told(described, kernels, ran) if next_power_of_two(ran[n]) not in known)
 
 
 def around_tiles(
@@ -146,7 +165,7 @@ def around_tiles(
     """
     ran = rich(described)
     base = several_tiles(described, kernels, ran)
-    moving = told(kernels, ran) or tuple(ran)
+    moving = told(described, kernels, ran) or tuple(ran)
     ends = tiles(kernels) or (next_power_of_two(ROW),)
     near = (tile + step for tile in ends for step in (1, -1))
     yield from distinct(
@@ -163,7 +182,7 @@ def growing(
 ) -> Iterator[dict[str, int]]:
     """Sizes of these numbers of tiles and a part of one more, where fixed tiles may cut."""
     ran = rich(described)
-    tile = (fixed_tiles(kernels, ran) or (64,))[0]
+    tile = (fixed_tiles(described, kernels, ran) or (64,))[0]
     moving = _growing(described, kernels, ran) or tuple(ran)
     yield from distinct(
         (),

@@ -5,14 +5,16 @@ from __future__ import annotations
 from math import isfinite
 
 from ptxlint.dynamic.cases.case import Case
-from ptxlint.dynamic.runners.outcome import Compared, Outcome
+from ptxlint.dynamic.runners.outcome import Outcome
 
 from ..verdict import Failure
 
 
 def headline(failure: Failure) -> str:
     """Rule or family, and what is wrong."""
-    return f"{failure.rule or failure.family}: {failure.reason}"
+    shown = failure.shown
+    reason = failure.reason if failure.rule or shown is None else shown.reason or shown.kind
+    return f"{failure.rule or failure.family}: {reason}"
 
 
 def inputs(case: Case) -> str:
@@ -23,32 +25,28 @@ def inputs(case: Case) -> str:
 
 
 def errors(outcome: Outcome) -> str:
-    """How far off the outputs are; empty where nothing was compared or nothing is wrong."""
-    return "; ".join(_error(compared) for compared in outcome.compared if compared.wrong)
-
-
-def _error(compared: Compared) -> str:
-    place = ", ".join(str(index) for index in compared.worst)
-    off = f"output {compared.output}: {compared.wrong:,} of {compared.elements:,} elements off"
-    if compared.nonfinite:
-        off += f", {compared.nonfinite:,} of them NaN or infinite"
-    if isfinite(compared.max_abs) and compared.max_abs > 0:
-        off += f"; largest error {compared.max_abs:.3g} ({compared.max_ulp:.3g} ulp)"
-    return f"{off}; at [{place}] {compared.got:.6g}, expected {compared.expected:.6g}"
+    """The largest error of the outputs; empty where no finite number is off."""
+    off = [c for c in outcome.compared if c.wrong and isfinite(c.max_abs) and c.max_abs > 0]
+    if not off:
+        return ""
+    worst = max(off, key=lambda compared: compared.max_abs)
+    return f"largest error {worst.max_abs:.3g} ({worst.max_ulp:.3g} ulp) in {worst.output}"
 
 
 def details(failure: Failure) -> list[str]:
     """Lines below the headline."""
     out = []
-    shown = failure.shown
+    shown, seen = failure.shown, failure.seen
     if shown is None:
         out.append("no run has shown it")
     else:
-        # The reason is the headline where there is no rule.
-        kind = "" if not failure.rule else f" ({shown.kind}: {shown.reason})"
+        # Without a rule the reason is the headline.
+        kind = "" if not failure.rule else f": {shown.reason or shown.kind}"
         out.append(f"with {inputs(shown.case)}{kind}")
         if errors(shown):
             out.append(errors(shown))
+    if seen is not None and seen is not shown:
+        out.append(f"first seen with {inputs(seen.case)}")
     if failure.breaks_when:
         out.append(f"breaks when: {failure.breaks_when}")
     if failure.replay:

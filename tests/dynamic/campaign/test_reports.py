@@ -16,11 +16,12 @@ from ptxlint.dynamic.runners import Compared, Outcome
 CASE = Case("softmax_buggy", "float32", {"rows": 1, "n": 3}, "graded", checks=("reference",))
 SEEN = Outcome(
     CASE, "fail", "reference", "3 of 3 elements are wrong",
-    (Compared("0", 3, 3, 0.31, 1.0, 5e6, 0, (0, 2), 0.5, 0.81, 1e-6),), launches=1,
+    (Compared("output 0", 3, 3, 0.31, 1.0, 5e6, 0, (0, 2), 0.5, 0.81, 1e-6),), launches=1,
 )  # fmt: skip
+FIRST = SEEN._replace(case=CASE._replace(dims={"rows": 5, "n": 131}))
 STATIC = Failure(
     "tail-mask", "padding lanes hold 0.0", Place("softmax.py", 15, 9), "MSK201", "softmax_kernel",
-    "n_cols is not a multiple of 4", None, True, SEEN, SEEN, "replays/softmax.json",
+    "n_cols is not a multiple of 4", None, True, FIRST, SEEN, "replays/softmax.json",
 )  # fmt: skip
 UNSEEN = STATIC._replace(confirmed=False, seen=None, smallest=None, replay="")
 CRASH = Failure(
@@ -46,8 +47,11 @@ def test_text_names_line_inputs_and_error() -> None:
     assert "  note: ran with one program\n" in text
     assert "fail      norm (numpy, no PTX):" in text
     assert "  softmax.py:15:9: MSK201: padding lanes hold 0.0\n" in text
-    assert "    with rows=1 n=3, float32, graded values, seed 0 (reference: 3 of 3" in text
-    assert "largest error 0.31 (5e+06 ulp); at [0, 2] 0.5, expected 0.81\n" in text
+    assert (
+        "    with rows=1 n=3, float32, graded values, seed 0: 3 of 3 elements are wrong\n"
+        "    largest error 0.31 (5e+06 ulp) in output 0\n"
+        "    first seen with rows=5 n=131, float32, graded values, seed 0\n"
+    ) in text
     assert "    breaks when: n_cols is not a multiple of 4\n" in text
     assert "    again: ptxlint replay replays/softmax.json\n" in text
     assert "  scan.py:3: NUM402 left open (left open): undecided: no GPU\n" in text

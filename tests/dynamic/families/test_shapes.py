@@ -59,7 +59,7 @@ def test_a_tile_that_grows_with_a_row_asks_for_nothing() -> None:
 
 def test_fixed_tiles_get_several_rounds_and_a_part() -> None:
     ran = rich(MATMUL)
-    assert told([TILE_KERNEL], ran) == ("M", "N", "K")
+    assert told(MATMUL, [TILE_KERNEL], ran) == ("M", "N", "K")
     assert several_tiles(MATMUL, [TILE_KERNEL], ran) == {"M": 135, "N": 135, "K": 135}
 
 
@@ -83,3 +83,10 @@ def test_tensors_stay_affordable() -> None:
     huge = KernelKnowledge("k", "0", "sm_90", {"B": "4096"}, scalars=(5, 131))
     for sizes in growing(MATMUL, [huge], (9, 17)):
         assert elements(MATMUL, sizes) <= 1 << 21
+
+
+def test_a_kernel_that_walks_all_elements_gets_more_than_one_program() -> None:
+    flat = KernelKnowledge("gelu", "0", "sm_90", {"BLOCK": "1024"}, scalars=(655,))
+    ran = rich(SOFTMAX)
+    assert told(SOFTMAX, [flat], ran) == ("n",)
+    assert several_tiles(SOFTMAX, [flat], ran) == {"rows": 5, "n": 2055}
