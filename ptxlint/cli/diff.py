@@ -19,8 +19,8 @@ FORMATS = ("text", "json", "markdown", "sarif")
     metavar="WORD,...",
     default="",
     help="Exit with 1 on these changes: structural, constants, machine-code, spills, verdicts, "
-    "guards, accesses, occupancy, or registers, stack, shared, instructions, barriers with what "
-    "they may grow by, such as registers+8 or instructions+10%.",
+    "guards, accesses, occupancy, removed, added, or registers, stack, shared, instructions, "
+    "barriers with what they may grow by, such as registers+8 or instructions+10%.",
 )
 @measuring_options
 @click.option("--all", "shows_all", is_flag=True, help="List kernels that have not changed, too.")
@@ -56,6 +56,8 @@ def command(
 
     try:
         limits = read(fail_on)
+        if no_verdicts and any(limit.name == "verdicts" for limit in limits):
+            raise click.UsageError("--fail-on verdicts and --no-verdicts exclude each other")
         report = compare(
             [old],
             [new],

@@ -19,6 +19,7 @@ COUNTED: Final = (
     "registers", "spill_stores", "spill_loads", "stack", "shared", "dynamic_shared", "barriers",
 )  # fmt: skip
 """The resources that are compared, in the order of reports."""
+_DYNAMIC: Final = "dynamic_shared"
 UNCHANGED: Final = ("identical", "renamed")
 
 
@@ -75,6 +76,9 @@ class Difference(NamedTuple):
     verdicts: tuple[VerdictChange, ...] = ()
     notes: tuple[str, ...] = ()
     machine: CodeDifference | None = None
+    unknown: tuple[str, ...] = ()
+    """The numbers that one side does not have, of `COUNTED` and `occupancy`; the machine code,
+    where it was not compared."""
 
     @property
     def kind(self) -> str:
@@ -113,21 +117,34 @@ class Comparer:
         said: list[VerdictChange] = []
         if self._opinions is not None:
             said = changes(*map(self._opinions.of, first))
-        resources = tuple(self._resources(old, new, notes))
-        return Difference(old, new, code, resources, tuple(said), tuple(notes), machine)
+        deltas, unknown = self._resources(old, new, notes)
+        if code.level == "ptx" and machine is None:
+            unknown.append("machine-code")
+        return Difference(
+            old, new, code, tuple(deltas), tuple(said), tuple(notes), machine, tuple(unknown)
+        )
 
-    def _resources(self, old: KernelRecord, new: KernelRecord, notes: list[str]) -> list[Delta]:
+    def _resources(
+        self, old: KernelRecord, new: KernelRecord, notes: list[str]
+    ) -> tuple[list[Delta], list[str]]:
+        """The numbers that differ, and the names of those that one side does not have."""
         ours = resources_of(old, self._ptxas, notes)
         theirs = resources_of(new, self._ptxas, notes)
-        out = []
+        out: list[Delta] = []
+        unknown: list[str] = []
         for name in COUNTED:
             before, after = getattr(ours, name), getattr(theirs, name)
+            # A kernel that is not Triton's may have no dynamic shared memory that anyone knows of.
+            if (before is None) != (after is None) or (before is None and name != _DYNAMIC):
+                unknown.append(name)
             if before is not None or after is not None:
                 out.append(Delta(name, _value(before), _value(after), _source(before, after)))
         before, after = residency(old, ours), residency(new, theirs)
         if before is not None and after is not None:
             out.append(Delta("occupancy", before.fraction, after.fraction, "calculated"))
-        return [delta for delta in out if delta.old != delta.new]
+        else:
+            unknown.append("occupancy")
+        return [delta for delta in out if delta.old != delta.new], unknown
 
 
 def _code(old: KernelRecord, new: KernelRecord) -> CodeDifference:

@@ -54,7 +54,14 @@ VERDICT: Final = _kind(
 )
 _OF_CODE: Final = frozenset(("structural", "constants", "machine-code", "verdicts"))
 """Words of `--fail-on` that are no resources."""
-KINDS: Final = (CONSTANT, STRUCTURE, RESOURCES, VERDICT)
+UNPAIRED: Final = _kind(
+    "DIF805",
+    "kernel-unpaired",
+    "A kernel is in one build alone.",
+    "Nothing was compared with it: it was removed, added, or renamed and changed at once.",
+    "If that is meant, accept it; `--fail-on removed` and `--fail-on added` fail on it.",
+)
+KINDS: Final = (CONSTANT, STRUCTURE, RESOURCES, VERDICT, UNPAIRED)
 
 
 def findings(report: DiffReport) -> list[Finding]:
@@ -66,6 +73,13 @@ def findings(report: DiffReport) -> list[Finding]:
     for difference in report.changed:
         fails = words.get(id(difference), frozenset())
         out += _of_pair(difference, fails, numbers)
+    failing = {id(kernel) for kernel, _ in report.missing}
+    for side, kernels in (("old", report.removed), ("new", report.added)):
+        for kernel in kernels:
+            severity: Severity = "error" if id(kernel) in failing else "note"
+            message = f"this kernel is in the {side} build alone"
+            place = _places(kernel).of_function(kernel.function)
+            out.append(_told_of(kernel, UNPAIRED, message, place, severity, numbers))
     return out
 
 
@@ -75,14 +89,16 @@ def _of_pair(
     whole = _places(difference.code.new).of_function(difference.code.new.function)
     for code in difference.levels:
         yield from _of_code(difference, code, fails, numbers)
-    if difference.resources:
-        told_deltas = "; ".join(
+    others = sorted(fails - _OF_CODE)
+    if difference.resources or others:
+        told = [
             f"{d.name} {'?' if d.old is None else f'{d.old:g}'} → "
             f"{'?' if d.new is None else f'{d.new:g}'}"
             for d in difference.resources
-        )
-        severity: Severity = "error" if fails - _OF_CODE else "note"
-        yield _finding(difference, RESOURCES, told_deltas, whole, severity, numbers)
+        ]
+        told += [f"fails on {', '.join(others)}"] if others else []
+        severity: Severity = "error" if others else "note"
+        yield _finding(difference, RESOURCES, "; ".join(told), whole, severity, numbers)
     for verdict in difference.verdicts:
         if verdict.is_worse:
             message = f"{verdict.rule} got worse"
@@ -164,7 +180,18 @@ def _finding(
     numbers: Fingerprints,
     *related: Related,
 ) -> Finding:
-    kernel = difference.new
+    return _told_of(difference.new, kind, message, place, severity, numbers, *related)
+
+
+def _told_of(
+    kernel: KernelRecord,
+    kind: PseudoRule,
+    message: str,
+    place: Place,
+    severity: Severity,
+    numbers: Fingerprints,
+    *related: Related,
+) -> Finding:
     return Finding(
         kind.id, kind.name, severity, "high", kind.family, message, kernel.name, kernel.arch,
         place, related=tuple(related), help=kind.fix,

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import time
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ptxlint.comparison.difference import Comparer, Difference
 from ptxlint.comparison.levels import UnlikeError
 from ptxlint.comparison.pairing import pair
 from ptxlint.comparison.records import KernelRecord, load
-from ptxlint.comparison.tolerance import Limit, failed
+from ptxlint.comparison.tolerance import Limit, failed, undecided
 from ptxlint.comparison.verdicts import Opinions
+
+_NOTHING_IN_COMMON: Final = (
+    "no kernel of one side has the name and architecture of one of the other, or does the same; "
+    "`ptxlint compare` holds architectures against each other"
+)
 
 
 class NothingError(ValueError):
@@ -19,7 +24,8 @@ class NothingError(ValueError):
 
 class DiffReport(NamedTuple):
     """`differences` are of all pairs, in the order of the old side; `failures` name the pairs that
-    fail, and on which words. `faults` say what could not be read or compared."""
+    fail, and on which words, `undecided` those of which that is not known; `missing` are kernels of
+    one side alone on which it fails. `faults` say what could not be read or compared."""
 
     differences: tuple[Difference, ...]
     removed: tuple[KernelRecord, ...]
@@ -27,6 +33,13 @@ class DiffReport(NamedTuple):
     faults: tuple[str, ...]
     failures: tuple[tuple[Difference, tuple[str, ...]], ...]
     seconds: float
+    undecided: tuple[tuple[Difference, tuple[str, ...]], ...] = ()
+    missing: tuple[tuple[KernelRecord, str], ...] = ()
+
+    @property
+    def fails(self) -> bool:
+        """True if something fails on a word."""
+        return bool(self.failures or self.missing)
 
     def count(self, kind: str) -> int:
         """How many pairs are of a kind."""
@@ -39,8 +52,8 @@ class DiffReport(NamedTuple):
 
     @property
     def exit_code(self) -> int:
-        """2 if something could not be compared, else 1 if a pair fails, else 0."""
-        return 2 if self.faults else 1 if self.failures else 0
+        """2 if something could not be compared or decided, else 1 if something fails, else 0."""
+        return 2 if self.faults or self.undecided else 1 if self.fails else 0
 
 
 def compare(
@@ -68,14 +81,23 @@ def compare(
             differences.append(comparer.difference(a, b))
         except UnlikeError as error:
             unlike.append(f"{a.name} ({a.arch}): {error}")
-    failures = tuple((d, tuple(w)) for d in differences if (w := failed(d, limits)))
+    if not pairing.pairs:
+        unlike.append(_NOTHING_IN_COMMON)
+    words = {limit.name for limit in limits}
     return DiffReport(
         tuple(differences),
         tuple(pairing.removed),
         tuple(pairing.added),
         (*ours.faults, *theirs.faults, *unlike),
-        failures,
+        tuple((d, tuple(w)) for d in differences if (w := failed(d, limits))),
         time.perf_counter() - start,
+        tuple((d, tuple(w)) for d in differences if (w := undecided(d, limits))),
+        tuple(
+            (kernel, word)
+            for word, kernels in (("removed", pairing.removed), ("added", pairing.added))
+            for kernel in kernels
+            if word in words
+        ),
     )
 
 

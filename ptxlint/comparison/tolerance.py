@@ -9,9 +9,16 @@ from ptxlint.comparison.difference import Difference
 
 KINDS: Final = (
     "structural", "constants", "machine-code", "spills", "verdicts", "guards", "accesses",
-    "occupancy",
+    "occupancy", "removed", "added",
 )  # fmt: skip
 MEASURES: Final = ("registers", "stack", "shared", "instructions", "barriers")
+_NEEDS: Final = {
+    "registers": ("registers",), "spills": ("spill_stores", "spill_loads"), "stack": ("stack",),
+    "shared": ("shared", "dynamic_shared"), "barriers": ("barriers",), "occupancy": ("occupancy",),
+    "machine-code": ("machine-code",),
+}  # fmt: skip
+"""The numbers that a word cannot be answered without."""
+_PARTS: Final = {"shared": ("shared", "dynamic_shared")}
 _MEASURE: Final = re.compile(rf"({'|'.join(MEASURES)})\+(\d+)(%?)")
 
 
@@ -51,6 +58,16 @@ def failed(difference: Difference, limits: tuple[Limit, ...]) -> list[str]:
     return [limit.word for limit in limits if _fails(difference, limit)]
 
 
+def undecided(difference: Difference, limits: tuple[Limit, ...]) -> list[str]:
+    """The words of which it is not known whether a pair of kernels fails on them."""
+    return [
+        limit.word
+        for limit in limits
+        if any(name in difference.unknown for name in _NEEDS.get(limit.name, ()))
+        and not _fails(difference, limit)
+    ]
+
+
 def _fails(difference: Difference, limit: Limit) -> bool:
     name = limit.name
     if name in ("structural", "constants"):
@@ -70,11 +87,13 @@ def _fails(difference: Difference, limit: Limit) -> bool:
         return any(deltas[n].change > 0 for n in ("spill_stores", "spill_loads") if n in deltas)
     if name == "occupancy":
         return name in deltas and deltas[name].change < 0
-    delta = deltas.get(name)
-    if delta is None or delta.old is None:
-        return False
-    least = delta.old * limit.least / 100 if limit.is_share else limit.least
-    return delta.change > 0 and delta.change >= least
+    # Triton's shared memory is dynamic.
+    parts = [deltas[n] for n in _PARTS.get(name, (name,)) if n in deltas]
+    known = [delta for delta in parts if delta.old is not None and delta.new is not None]
+    change = sum(delta.change for delta in known)
+    before = sum(delta.old or 0 for delta in known)
+    least = before * limit.least / 100 if limit.is_share else limit.least
+    return change > 0 and change >= least
 
 
-__all__ = ["KINDS", "MEASURES", "Limit", "ToleranceError", "failed", "read"]
+__all__ = ["KINDS", "MEASURES", "Limit", "ToleranceError", "failed", "read", "undecided"]

@@ -22,6 +22,11 @@ def render_json(report: DiffReport) -> str:
         "removed": [_kernel(k) for k in report.removed],
         "added": [_kernel(k) for k in report.added],
         "faults": list(report.faults),
+        "undecided": [
+            {"kernel": d.new.name, "arch": d.new.arch, "words": list(words)}
+            for d, words in report.undecided
+        ],
+        "missing": [{**_kernel(kernel), "fails_on": word} for kernel, word in report.missing],
         "seconds": round(report.seconds, 3),
     }
     return json.dumps(data, indent=1) + "\n"

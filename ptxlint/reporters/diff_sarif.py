@@ -7,6 +7,7 @@ import json
 from ptxlint.comparison.findings import KINDS, findings
 from ptxlint.comparison.report import DiffReport
 from ptxlint.engine.report import Report, Summary, count_severities
+from ptxlint.reporters.diff_words import unknown
 from ptxlint.reporters.sarif import sarif_log
 
 
@@ -16,8 +17,12 @@ def render_sarif(report: DiffReport) -> str:
     kernels = len(report.differences)
     summary = Summary(kernels, kernels, *count_severities(found), report.seconds)
     log = sarif_log(Report(found, (), (), summary), KINDS)
-    if report.faults:
-        log["runs"][0]["invocations"] = [{"executionSuccessful": False}]
+    told = [*report.faults, *(f"not known: {unknown(*pair)}" for pair in report.undecided)]
+    if told:
+        notes = [{"level": "error", "message": {"text": text}} for text in told]
+        log["runs"][0]["invocations"] = [
+            {"executionSuccessful": False, "toolExecutionNotifications": notes}
+        ]
     return json.dumps(log, indent=1) + "\n"
 
 

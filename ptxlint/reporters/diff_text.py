@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ptxlint.comparison.report import DiffReport
-from ptxlint.reporters.diff_words import kind, level, lines, tally, title
+from ptxlint.reporters.diff_words import kind, level, lines, tally, title, unknown
 from ptxlint.wording import counted
 
 
@@ -23,6 +23,8 @@ def render_text(report: DiffReport, *, shows_all: bool = False) -> str:
     out += [f"{k.name} ({level(k)}): only old, {k.path}" for k in report.removed]
     out += [f"{k.name} ({level(k)}): only new, {k.path}" for k in report.added]
     out += [f"not compared: {fault}" for fault in report.faults]
+    out += [f"not known: {unknown(*pair)}" for pair in report.undecided]
+    out += [f"fails on {word}: {k.name} ({level(k)})" for k, word in report.missing]
     for difference, words in report.failures:
         out.append(f"fails on {', '.join(words)}: {title(difference)}")
     out.append(

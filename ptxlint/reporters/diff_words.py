@@ -43,6 +43,11 @@ def title(difference: Difference) -> str:
     return f"{name} ({arch}{level})"
 
 
+def unknown(difference: Difference, words: tuple[str, ...]) -> str:
+    """The words of `--fail-on` that cannot be answered for a pair."""
+    return f"{', '.join(words)} of {title(difference)}: one side or both do not say"
+
+
 def level(kernel: KernelRecord) -> str:
     """A kernel's architecture, and that it is machine code."""
     return f"{kernel.arch}, machine code" if kernel.is_machine else kernel.arch

@@ -242,9 +242,10 @@ def test_nothing_to_compare_and_unreadable_sides_are_told(
 
 def test_sides_with_nothing_in_common_list_both(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, path("softmax"), path("argmax"), "--no-exact")
-    assert code == 0
+    assert code == 2
     assert "softmax_kernel (sm_80): only old" in out
     assert "argmax_kernel (sm_80): only new" in out
+    assert "not compared: no kernel of one side has the name and architecture of one of" in out
 
 
 def test_an_assembler_that_cannot_do_it_is_a_note_and_the_rest_is_compared(
