@@ -35,8 +35,12 @@ class Placed(NamedTuple):
     def elements(self) -> Elements:
         """The tensor itself: a view of the storage."""
         width = self.storage.itemsize
-        return np.lib.stride_tricks.as_strided(
-            self.storage[self.offset :], self.shape, [step * width for step in self.strides]
+        return np.ndarray(
+            self.shape,
+            self.storage.dtype,
+            self.storage,
+            self.offset * width,
+            [step * width for step in self.strides],
         )
 
     @property
