@@ -73,7 +73,7 @@ class TensorCoresLost(Rule):
         source = facts.get(AssembledFrom)
         if source is None or not fn.instrs or any(class_of(i) == "tensor" for i in fn.instrs):
             return
-        count = sum(class_of(i) == "tensor" for i in source.instrs)
+        count = sum(class_of(i) == "tensor" for i in source.function.instrs)
         if count:
             yield Hit(
                 f"the PTX has {counted(count, 'matrix product')}, this machine code none",

@@ -59,6 +59,16 @@ class LocalMemoryAnalysis(Analysis[LocalMemory]):
         return LocalMemory(accesses, is_plain and not _stack_escapes(fn, found))
 
 
+def frame_bytes(instr: Instr) -> range | None:
+    """The bytes of the frame that an `LDL` or `STL` touches; None if that is not plain to see."""
+    address = next((o for o in instr.operands if isinstance(o, Address)), None)
+    if address is None or address.rest or not isinstance(address.base, Register):
+        return None
+    if address.base.name != STACK:
+        return None
+    return range(address.offset, address.offset + _bytes(instr))
+
+
 def _bytes(instr: Instr) -> int:
     return next((_BYTES[m] for m in instr.shape.modifiers if m in _BYTES), 4)
 
@@ -92,4 +102,4 @@ def _stack_escapes(fn: Function, accesses: list[Instr]) -> bool:
     return False
 
 
-__all__ = ["STACK", "LocalAccess", "LocalMemory", "LocalMemoryAnalysis"]
+__all__ = ["STACK", "LocalAccess", "LocalMemory", "LocalMemoryAnalysis", "frame_bytes"]

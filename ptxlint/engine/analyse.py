@@ -118,7 +118,7 @@ class FileCheck:
         self.is_machine = code.is_machine
         self.level = "sass" if code.is_machine else "ptx"
         self.given_ptx = item.ptx
-        self.source: dict[str, Function] | None = None
+        self.source: dict[str, Facts] | None = None
         """The kernels that machine code was assembled from, once somebody has looked."""
         self.given_metadata = item.metadata
         self.own_launches = item.launches
@@ -248,10 +248,14 @@ class FileCheck:
 
         if self.source is None:
             self.source = self._source_kernels()
-        facts.know(AssembledFrom, self.source.get(facts.function.name))
+        source = self.source.get(facts.function.name)
+        facts.know(AssembledFrom, source)
+        if source is not None:
+            # What rules say of parameters is said of those in the PTX.
+            facts.words = source.words
 
-    def _source_kernels(self) -> dict[str, Function]:
-        """The kernels of the PTX beside machine code by name; none of one that cannot be read."""
+    def _source_kernels(self) -> dict[str, Facts]:
+        """The kernels of the PTX beside machine code by name; none if it cannot be read."""
         text: str | InputFault | None = self.given_ptx
         if text is None:
             path = splitext(self.path)[0] + ".ptx"
@@ -262,8 +266,14 @@ class FileCheck:
             return {}
         from ptxlint.frontends.ptx import parse
 
-        module = parse(text)
-        return {} if module.problems else {kernel.name: kernel for kernel in module.kernels()}
+        module = parse(text, splitext(self.path)[0] + ".ptx")
+        if module.problems:
+            return {}
+        reader = self.checker.reader
+        return {
+            kernel.name: Facts(module, kernel, words=KernelWords(module, kernel, reader))
+            for kernel in module.kernels()
+        }
 
     def _know_machine_code(self, module: Module, facts: Facts) -> None:
         """Let rules ask for what a kernel was assembled into."""

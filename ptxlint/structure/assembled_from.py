@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import ClassVar
 
 from ptxlint.facts import Analysis, Facts
-from ptxlint.ir.function import Function
 
 
-class AssembledFrom(Analysis[Function | None]):
-    """The kernel of the same name in the PTX beside machine code. None if there is no such PTX, for
-    PTX, and wherever nobody has looked for it: the engine does, and says so with `Facts.know`."""
+class AssembledFrom(Analysis[Facts | None]):
+    """The facts of the kernel of the same name in the PTX beside machine code. None if there is no
+    such PTX, for PTX, and wherever nobody has looked for it: the engine does, and says so with
+    `Facts.know`."""
 
     name: ClassVar[str] = "assembled-from"
 
-    def run(self, facts: Facts) -> Function | None:
+    def run(self, facts: Facts) -> Facts | None:
         """Nothing is known of it here."""
         return None
 

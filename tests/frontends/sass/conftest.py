@@ -46,9 +46,19 @@ def builds() -> list[object]:
     return out
 
 
+def _text(build: Build) -> str:
+    return (ROOT / build.folder / build.arch / f"{build.name}.ptx").read_text()
+
+
+@pytest.fixture(scope="session")
+def text_of() -> Callable[[Build], str]:
+    """A build's PTX."""
+    return _text
+
+
 @cache
 def _assembled(build: Build) -> Assembled:
-    text = (ROOT / build.folder / build.arch / f"{build.name}.ptx").read_text()
+    text = _text(build)
     module = parse_ptx(text)
     return assemble(text, module.arch, find_assembler((9, 4)), build.name)
 
