@@ -58,7 +58,7 @@ def command(
     config_path: str | None,
     no_config: bool,
 ) -> int:
-    """Write down what is found in PTX files and directories now, so that `ptxlint check
+    """Write down what is found in PTX, machine code and directories now, so that `ptxlint check
     --baseline` reports what is new and what got worse. The file is meant to be committed.
 
     Give the same paths, rules and launches as to `check`.

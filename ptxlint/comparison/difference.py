@@ -13,6 +13,7 @@ from ptxlint.comparison.verdicts import Opinions, VerdictChange, changes
 from ptxlint.resources import Amount
 from ptxlint.structure.alignment import Alignment, align
 from ptxlint.structure.graph import isomorphism
+from ptxlint.structure.guards import MachineGuards
 from ptxlint.structure.profile import Access, Profile, profile
 
 COUNTED: Final = (
@@ -152,7 +153,7 @@ def _code(old: KernelRecord, new: KernelRecord) -> CodeDifference:
     alignment = align(old.placed, new.placed)
     if alignment.kind in UNCHANGED:
         return CodeDifference(old, new, alignment)
-    ours, theirs = profile(old.function), profile(new.function)
+    ours, theirs = _profile(old), _profile(new)
     return CodeDifference(
         old,
         new,
@@ -161,6 +162,12 @@ def _code(old: KernelRecord, new: KernelRecord) -> CodeDifference:
         tuple(_classes(ours, theirs)),
         tuple(_accesses(ours, theirs)),
     )
+
+
+def _profile(kernel: KernelRecord) -> Profile:
+    if not kernel.is_machine:
+        return profile(kernel.function)
+    return profile(kernel.function, MachineGuards(kernel.facts).is_guarded)
 
 
 def _value(amount: Amount | None) -> float | None:

@@ -1,22 +1,19 @@
 """Global accesses that a guard keeps inside, by line of the source.
 
-In PTX a guard is a predicate, a size at run time or a tensor map. An assembler makes branches and
-early exits of predicates and the other way round, so in machine code it is whatever decides whether
-the access runs, but for the branches of the loops around it.
+In PTX a guard is a predicate, a size at run time or a tensor map; in machine code it is what
+`ptxlint.structure.guards` says.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from ptxlint.cfg.build import CfgAnalysis
-from ptxlint.cfg.control_dependence import ControlDependenceAnalysis
-from ptxlint.cfg.loops import LoopsAnalysis
 from ptxlint.comparison.changes import Where
 from ptxlint.comparison.records import KernelRecord
 from ptxlint.facts import Facts
 from ptxlint.ir.instruction import Instr
 from ptxlint.ir.opcodes import memory_of
+from ptxlint.structure.guards import MachineGuards
 from ptxlint.structure.profile import class_of
 
 NOWHERE = Where("", 0)
@@ -38,7 +35,7 @@ class Guarded(NamedTuple):
 def guards(kernel: KernelRecord, facts: Facts) -> dict[tuple[Where, str], Guarded]:
     """The global accesses of a kernel by line and kind (`load`, `store`, `atomic`, `async`)."""
     found: dict[tuple[Where, str], Guarded] = {}
-    decided = _Decided(facts) if kernel.is_machine else None
+    is_guarded = MachineGuards(facts).is_guarded if kernel.is_machine else _is_guarded
     for instr in kernel.function.instrs:
         kind = class_of(instr)
         effect = memory_of(instr.shape)
@@ -46,8 +43,7 @@ def guards(kernel: KernelRecord, facts: Facts) -> dict[tuple[Where, str], Guarde
             continue
         key = line(kernel, instr), kind
         guarded, total = found.get(key, (0, 0))
-        is_guarded = _is_guarded(instr) if decided is None else decided.is_guarded(instr)
-        found[key] = Guarded(guarded + is_guarded, total + 1)
+        found[key] = Guarded(guarded + is_guarded(instr), total + 1)
     return found
 
 
@@ -69,37 +65,6 @@ def _is_guarded(instr: Instr) -> bool:
     if "tensor" in words:
         return True
     return instr.opcode == "cp" and "bulk" not in words and len(instr.operands) > 3
-
-
-class _Decided:
-    """Which instructions of machine code do not run for every thread."""
-
-    def __init__(self, facts: Facts) -> None:
-        self._cfg = facts.get(CfgAnalysis)
-        self._loops = facts.get(LoopsAnalysis)
-        self._dependence = facts.get(ControlDependenceAnalysis)
-        self._blocks: dict[int, bool] = {}
-
-    def is_guarded(self, instr: Instr) -> bool:
-        """True if a predicate (`LDGSTS` takes it as an operand), a branch that is no loop's, or a
-        tensor map keeps an access inside."""
-        if any(register.type == "pred" for register in instr.uses):
-            return True
-        if instr.opcode.startswith("UTMA"):
-            return True
-        block = self._cfg.block_at(instr).index
-        known = self._blocks.get(block)
-        if known is None:
-            known = self._blocks[block] = self._is_decided(block)
-        return known
-
-    def _is_decided(self, block: int) -> bool:
-        around = set()
-        loop = self._loops.innermost(block)
-        while loop is not None:
-            around.update(loop.blocks)
-            loop = loop.parent
-        return any(edge.branch not in around for edge in self._dependence.closure(block))
 
 
 __all__ = ["NOWHERE", "Guarded", "guards", "line"]

@@ -6,12 +6,10 @@ from typing import Final
 
 from ptxlint.arch.occupancy import Occupancy, occupancy
 from ptxlint.comparison.records import KernelRecord
-from ptxlint.dataflow.spills import spills
 from ptxlint.engine.analyse import find_arch
 from ptxlint.engine.resources import exact
-from ptxlint.facts import Facts
 from ptxlint.frontends.toolkit import ToolError
-from ptxlint.resources import SASS, Amount, Resources
+from ptxlint.resources import Resources
 
 _WARP: Final = 32
 
@@ -29,21 +27,8 @@ def resources_of(kernel: KernelRecord, ptxas: str | None, notes: list[str]) -> R
             return known
         known = known if found is None else found.completed(known)
     if known.spill_stores is None and kernel.is_machine:
-        known = _with_spills(known, kernel)
-        if known.spill_stores is None:
-            _once(notes, f"spills are not known: local memory of {kernel.path} holds arrays, too")
+        _once(notes, f"spills are not known: local memory of {kernel.path} holds arrays, too")
     return known
-
-
-def _with_spills(known: Resources, kernel: KernelRecord) -> Resources:
-    """Resources with the bytes that machine code stores to local memory and loads, where these are
-    spills and nothing else."""
-    found = spills(Facts(kernel.module, kernel.function))
-    if not found.is_certain:
-        return known
-    return known._replace(
-        spill_stores=Amount(found.stored, SASS), spill_loads=Amount(found.loaded, SASS)
-    )
 
 
 def residency(kernel: KernelRecord, resources: Resources) -> Occupancy | None:

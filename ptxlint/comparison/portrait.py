@@ -106,7 +106,7 @@ def portrait(
         notes.append(_why_unknown(source, resources))
     if kernel.is_machine and not kernel.module.files:
         notes.append(f"{kernel.path} names no lines of a source")
-    facts = Facts(kernel.module, kernel.function)
+    facts = kernel.facts
     machine = _machine(kernel, notes)
     said = None if opinions is None else opinions.of(kernel)
     return Portrait(

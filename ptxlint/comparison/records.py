@@ -7,8 +7,8 @@ from functools import lru_cache
 from os.path import splitext
 from typing import NamedTuple
 
-from ptxlint.engine.resources import assembled, cubin_beside, resources_beside, resources_in
-from ptxlint.facts import KernelMetadata
+from ptxlint.engine.resources import assembled, cubin_beside, machine_resources, resources_beside
+from ptxlint.facts import Facts, KernelMetadata
 from ptxlint.frontends.discovery import STDIN, Input, InputFault, discover, read_code
 from ptxlint.frontends.machine_code import MachineCodeError, disassembled
 from ptxlint.frontends.ptx import parse
@@ -17,7 +17,7 @@ from ptxlint.frontends.toolkit import ToolError
 from ptxlint.frontends.triton_cache import MetadataError, load_metadata
 from ptxlint.ir.function import Function
 from ptxlint.ir.module import Module
-from ptxlint.resources import METADATA, SASS, Amount, Resources
+from ptxlint.resources import METADATA, Amount, Resources
 from ptxlint.structure.canonical import Kernel, canonical
 
 
@@ -56,6 +56,11 @@ class KernelRecord:
         return Kernel(self.function, self.module)
 
     @property
+    def facts(self) -> Facts:
+        """What is known of the kernel, kept for as long as somebody holds it."""
+        return Facts(self.module, self.function)
+
+    @property
     def path(self) -> str:
         """The file that it is in."""
         return self.item.path
@@ -91,15 +96,10 @@ class KernelRecord:
     def resources(self) -> Resources:
         """What the cubin itself, a cubin, a log or metadata beside the file say, without running an
         assembler."""
-        known = Resources(self.arch)
-        own = {} if self.cubin is None else resources_in(self.cubin, f"cubin {self.path}")
-        for found in (resources_beside(self.path), own):
-            other = found.get(self.name)
-            if other is not None and base(other.arch) == base(self.arch):
-                known = known.completed(other)
-        registers = self.function.directives.get("registers") if self.is_machine else None
-        if registers and known.registers is None:
-            known = known._replace(registers=Amount(int(registers[0]), SASS))
+        if self.is_machine:
+            known = machine_resources(self.facts, self.cubin, self.path)
+        else:
+            known = resources_beside(self.path).get(self.name, Resources(self.arch))
         if self.metadata is not None and self.metadata.shared is not None:
             known = known._replace(dynamic_shared=Amount(self.metadata.shared, METADATA))
         return known

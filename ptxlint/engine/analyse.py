@@ -116,6 +116,7 @@ class FileCheck:
         self.checker = checker
         self.path = item.path
         self.is_machine = code.is_machine
+        self.cubin = code.cubin
         self.level = "sass" if code.is_machine else "ptx"
         self.given_ptx = item.ptx
         self.source: dict[str, Facts] | None = None
@@ -203,7 +204,7 @@ class FileCheck:
         metadata = self._metadata()
         kernels = module.kernels()
         launches = self._launches(kernels)
-        exact = self._resources(module)
+        exact = self._machine_resources(module) if self.is_machine else self._resources(module)
         for function in module.functions:
             if function.is_declaration:
                 continue
@@ -401,7 +402,7 @@ class FileCheck:
     def _resources(self, module: Module) -> dict[str, Resources]:
         """What is known for certain of the kernels' registers and spills, by name."""
         options = self.checker.options
-        if self.is_machine or not (options.exact or has_beside(self.path)):
+        if not (options.exact or has_beside(self.path)):
             return {}
         from ptxlint.engine.resources import exact, resources_beside
         from ptxlint.frontends.toolkit import ToolError
@@ -415,6 +416,17 @@ class FileCheck:
             help = "registers and spills are estimates; check without --exact, or mend the cause"
             self._add_pseudo(INPUT, str(error), Place(self.path, 1, 1), help=help)
             return found
+
+    def _machine_resources(self, module: Module) -> dict[str, Resources]:
+        """What the kernels of machine code take, by name, where it is asked for."""
+        if not self.checker.options.measures:
+            return {}
+        from ptxlint.engine.resources import machine_resources
+
+        return {
+            kernel.name: machine_resources(Facts(module, kernel), self.cubin, self.path)
+            for kernel in module.kernels()
+        }
 
     def _check_function(self, function: Function, facts: Facts, places: Places) -> None:
         for rule in self.checker.rules:

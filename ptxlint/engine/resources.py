@@ -36,6 +36,37 @@ def resources_beside(path: str) -> dict[str, Resources]:
     return found if data is None else _completed(found, data, where)
 
 
+def machine_resources(facts: Facts, cubin: bytes | None, path: str) -> Resources:
+    """What a kernel of machine code takes: what a log or a cubin beside it says, else its own
+    cubin, else what its listing says and what is counted in it."""
+    from ptxlint.dataflow.spills import spills
+
+    name, arch = facts.function.name, facts.module.arch
+    known = Resources(arch)
+    own = {} if cubin is None else _kernels(cubin, f"cubin {os.path.basename(path)}")
+    for told in (resources_beside(path).get(name), own.get(name)):
+        # A file may hold code for several architectures, and what lies beside it is for one.
+        if told is not None and told.arch.rstrip("af") == arch.rstrip("af"):
+            known = known.completed(told)
+    registers = facts.function.directives.get("registers")
+    if known.registers is None and registers:
+        known = known._replace(registers=Amount(int(registers[0]), SASS))
+    if known.spill_stores is None and (found := spills(facts)).is_certain:
+        known = known._replace(
+            spill_stores=Amount(found.stored, SASS), spill_loads=Amount(found.loaded, SASS)
+        )
+    return known
+
+
+def _kernels(cubin: bytes, where: str) -> dict[str, Resources]:
+    """The attributes of a cubin's kernels; none if it cannot be read."""
+    try:
+        kernels = read_cubin(cubin).kernels
+    except CubinError:
+        return {}
+    return {name: told.found(where) for name, told in kernels.items()}
+
+
 def resources_in(cubin: bytes, where: str = "") -> dict[str, Resources]:
     """What a cubin says of its kernels, by name; nothing if it cannot be read. `where` is as in
     `Amount`."""
@@ -124,5 +155,6 @@ def machine_facts(cubin: bytes) -> dict[str, Facts]:
 
 
 __all__ = [
-    "assembled", "cubin_beside", "exact", "machine_facts", "resources_beside", "resources_in",
+    "assembled", "cubin_beside", "exact", "machine_facts", "machine_resources",
+    "resources_beside", "resources_in",
 ]  # fmt: skip

@@ -7,6 +7,7 @@ architectures, can be held against each other.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from ptxlint.ir.function import Function
@@ -41,13 +42,14 @@ class Profile(NamedTuple):
     """Asynchronous copies by their base opcode."""
 
 
-def profile(fn: Function) -> Profile:
-    """Count a kernel."""
+def profile(fn: Function, is_guarded: Callable[[Instr], bool] | None = None) -> Profile:
+    """Count a kernel. Without `is_guarded` a predicate is a guard, and nothing else."""
     classes: Counter[str] = Counter()
     accesses: Counter[Access] = Counter()
     tensor: Counter[str] = Counter()
     copies: Counter[str] = Counter()
     barriers = total = 0
+    guard = is_guarded or _has_predicate
     for instr in fn.instrs:
         name = class_of(instr)
         if name == "padding":
@@ -62,8 +64,12 @@ def profile(fn: Function) -> Profile:
             if name == "async" and memory_of(instr.shape) != ((), ()):
                 copies[instr.opcode] += 1
             for space in _spaces(instr):
-                accesses[Access(name, space, bool(instr.shape.guard))] += 1
+                accesses[Access(name, space, guard(instr))] += 1
     return Profile(total, classes, accesses, barriers, tensor, copies)
+
+
+def _has_predicate(instr: Instr) -> bool:
+    return bool(instr.shape.guard)
 
 
 def class_of(instr: Instr) -> str:

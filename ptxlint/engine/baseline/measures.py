@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from ptxlint.engine.baseline.entries import Measures
-from ptxlint.facts import KernelMetadata
+from ptxlint.facts import Facts, KernelMetadata
+from ptxlint.ir.sass.function import SassFunction
 from ptxlint.resources import Amount, Resources
 from ptxlint.structure.canonical import Kernel, canonical
-from ptxlint.structure.profile import profile
+from ptxlint.structure.profile import Profile, profile
 
 _GLOBAL = ("global", "")
 _KINDS = ("load", "store", "atomic", "async")
@@ -14,7 +15,7 @@ _KINDS = ("load", "store", "atomic", "async")
 
 def measure(kernel: Kernel, metadata: KernelMetadata | None, known: Resources | None) -> Measures:
     """The measures of a kernel; `known` is what an assembler, a log or a cubin says of it."""
-    form, counts = canonical(kernel), profile(kernel.function)
+    form, counts = canonical(kernel), _profile(kernel)
     reached = {
         access: number
         for access, number in counts.accesses.items()
@@ -30,6 +31,15 @@ def measure(kernel: Kernel, metadata: KernelMetadata | None, known: Resources | 
         registers,
         spills,
     )
+
+
+def _profile(kernel: Kernel) -> Profile:
+    if not isinstance(kernel.function, SassFunction):
+        return profile(kernel.function)
+    from ptxlint.structure.guards import MachineGuards
+
+    guards = MachineGuards(Facts(kernel.module, kernel.function))
+    return profile(kernel.function, guards.is_guarded)
 
 
 def _resources(

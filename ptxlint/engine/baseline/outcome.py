@@ -109,12 +109,16 @@ class _Comparison:
         return self.checker.sources.line(source.path, source.line).strip()[:_LONGEST_LINE]
 
     def _unmet(self) -> tuple[KernelEntry, ...]:
-        keys = {entry.key for entry in self.met}
-        return tuple(entry for entry in self.baseline.kernels if entry.key not in keys)
+        keys = {(entry.key, entry.is_machine) for entry in self.met}
+        return tuple(
+            entry for entry in self.baseline.kernels if (entry.key, entry.is_machine) not in keys
+        )
 
     def _absent(self) -> tuple[FindingEntry, ...]:
         """Entries of kernels that were checked, by rules that ran, and that no finding is of."""
-        kernels = {entry.key for entry in self.met}
+        kernels: dict[tuple[str, str], set[str]] = {}
+        for entry in self.met:
+            kernels.setdefault(entry.key, set()).add("sass" if entry.is_machine else "ptx")
         whole = all(entry.key in kernels for entry in self.baseline.kernels)
         found = {key_of(f) for f in self.findings if is_kept(f)}
         lined = {key_of(f)[:3] for f in self.findings if f.place.source is not None}
@@ -122,7 +126,9 @@ class _Comparison:
         def is_gone(entry: FindingEntry) -> bool:
             archs = {base(arch) for arch in entry.archs} or {""}
             if entry.kernel:
-                met = [arch for arch in archs if (entry.kernel, arch) in kernels]
+                # A rule for machine code says nothing of the PTX that is there now.
+                levels = self._levels(entry.rule)
+                met = [a for a in archs if levels & kernels.get((entry.kernel, a), set())]
             else:
                 met = [""] if whole else []
             if not entry.is_lined and any((entry.kernel, at, entry.rule) in lined for at in met):
@@ -134,6 +140,11 @@ class _Comparison:
         return tuple(
             e for e in self.baseline.findings if e.rule in self.checker.enabled and is_gone(e)
         )
+
+    def _levels(self, rule: str) -> set[str]:
+        """What a rule is for; the engine's own are for both."""
+        known = self.checker.registry.rules.get(rule)
+        return {"ptx", "sass"} if known is None else set(known.levels)
 
     def _worse(self) -> Iterator[Finding]:
         numbers = Fingerprints()
@@ -188,7 +199,7 @@ class _Comparison:
         numbers = Fingerprints()
         path = self.baseline.path
         if unmet and len(unmet) == len(self.baseline.kernels):
-            names = _some(dict.fromkeys(entry.kernel for entry in unmet))
+            names = _some(dict.fromkeys(f"{e.kernel}{_level(e)}" for e in unmet))
             message = f"no kernel of this baseline was checked: it is of {names}"
             place = Place(path, 1, 1)
             help = "give the files that the baseline was made of, or the baseline of these files"
@@ -200,7 +211,7 @@ class _Comparison:
             place = Place(path, self.baseline.line_of(absent[0].fingerprint), 1)
             yield _finding(STALE, message, place, None, "findings", numbers)
         if unmet:
-            names = _some(dict.fromkeys(f"{entry.kernel} {entry.arch}" for entry in unmet))
+            names = _some(dict.fromkeys(f"{e.kernel} {e.arch}{_level(e)}" for e in unmet))
             message = f"{counted(len(unmet), 'kernel')} of the baseline not checked: {names}"
             place = Place(path, self.baseline.line_of(f'"{unmet[0].kernel}"'), 1)
             yield _finding(STALE, message, place, None, "kernels", numbers)
@@ -213,6 +224,10 @@ def _keys(parted: Parted) -> frozenset[tuple[str, str, str]]:
 def _tally(counts: tuple[int, int, int]) -> str:
     words = zip(counts, ("proved", "refuted", "open"), strict=True)
     return ", ".join(f"{number} {word}" for number, word in words if number) or "none"
+
+
+def _level(entry: KernelEntry) -> str:
+    return " (machine code)" if entry.is_machine else ""
 
 
 def _some(names: dict[str, None]) -> str:
