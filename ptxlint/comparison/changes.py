@@ -8,6 +8,7 @@ from collections import Counter
 from typing import Final, NamedTuple
 
 from ptxlint.comparison.difference import CodeDifference
+from ptxlint.comparison.places import Where, where
 from ptxlint.ir.instruction import Instr
 from ptxlint.ir.module import Module
 from ptxlint.ir.operand import Immediate
@@ -17,16 +18,6 @@ _DOUBLES: Final = frozenset(("DADD", "DMUL", "DFMA", "DSETP", "DMMA"))
 """Machine code names its types in the opcode."""
 _SMALL: Final = 1 << 20
 """Integers below this are taken for integers, whatever they would be as floats."""
-
-
-class Where(NamedTuple):
-    """A line of the source; of the PTX where no source is known."""
-
-    path: str
-    line: int
-
-    def __str__(self) -> str:
-        return f"{self.path}:{self.line}"
 
 
 class ConstantChange(NamedTuple):
@@ -96,14 +87,6 @@ def operands(difference: CodeDifference) -> list[OperandChange]:
         for old, new in difference.alignment.rewired
     )
     return [OperandChange(*key, times) for key, times in counts.most_common()]
-
-
-def where(module: Module, instr: Instr) -> Where:
-    """The line of the source behind an instruction."""
-    frame = module.python_frame(instr.loc)
-    if frame is not None and frame.line > 0:
-        return Where(frame.path, frame.line)
-    return Where(module.source.path, module.source.position(instr.offset).line)
 
 
 def _by_line(module: Module, instrs: tuple[Instr, ...]) -> list[InstructionChange]:

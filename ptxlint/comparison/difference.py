@@ -9,8 +9,9 @@ from ptxlint.cfg.build import build
 from ptxlint.comparison.levels import alike, machine_code
 from ptxlint.comparison.measures import residency, resources_of
 from ptxlint.comparison.records import KernelRecord
+from ptxlint.comparison.spill_lines import SpilledAt, spill_lines
 from ptxlint.comparison.verdicts import Opinions, VerdictChange, changes
-from ptxlint.resources import Amount
+from ptxlint.resources import Amount, Resources
 from ptxlint.structure.alignment import Alignment, align
 from ptxlint.structure.graph import isomorphism
 from ptxlint.structure.guards import MachineGuards
@@ -20,6 +21,7 @@ COUNTED: Final = (
     "registers", "spill_stores", "spill_loads", "stack", "shared", "dynamic_shared", "barriers",
 )  # fmt: skip
 """The resources that are compared, in the order of reports."""
+_SPILLS: Final = ("spill_stores", "spill_loads")
 _DYNAMIC: Final = "dynamic_shared"
 UNCHANGED: Final = ("identical", "renamed")
 
@@ -80,6 +82,9 @@ class Difference(NamedTuple):
     unknown: tuple[str, ...] = ()
     """The numbers that one side does not have, of `COUNTED` and `occupancy`; the machine code,
     where it was not compared."""
+    old_spills: tuple[SpilledAt, ...] = ()
+    new_spills: tuple[SpilledAt, ...] = ()
+    """The lines on which each side spills, where the bytes differ."""
 
     @property
     def kind(self) -> str:
@@ -118,34 +123,50 @@ class Comparer:
         said: list[VerdictChange] = []
         if self._opinions is not None:
             said = changes(*map(self._opinions.of, first))
-        deltas, unknown = self._resources(old, new, notes)
+        ours = resources_of(old, self._ptxas, notes)
+        theirs = resources_of(new, self._ptxas, notes)
+        deltas, unknown = _resources((old, ours), (new, theirs))
+        spilled: list[tuple[SpilledAt, ...]] = [(), ()]
+        if any(delta.name in _SPILLS for delta in deltas):
+            spilled = [
+                spill_lines(kernel, found, self._ptxas, notes)
+                for kernel, found in ((old, ours), (new, theirs))
+            ]
         if code.level == "ptx" and machine is None:
             unknown.append("machine-code")
         return Difference(
-            old, new, code, tuple(deltas), tuple(said), tuple(notes), machine, tuple(unknown)
+            old,
+            new,
+            code,
+            tuple(deltas),
+            tuple(said),
+            tuple(notes),
+            machine,
+            tuple(unknown),
+            *spilled,
         )
 
-    def _resources(
-        self, old: KernelRecord, new: KernelRecord, notes: list[str]
-    ) -> tuple[list[Delta], list[str]]:
-        """The numbers that differ, and the names of those that one side does not have."""
-        ours = resources_of(old, self._ptxas, notes)
-        theirs = resources_of(new, self._ptxas, notes)
-        out: list[Delta] = []
-        unknown: list[str] = []
-        for name in COUNTED:
-            before, after = getattr(ours, name), getattr(theirs, name)
-            # A kernel that is not Triton's may have no dynamic shared memory that anyone knows of.
-            if (before is None) != (after is None) or (before is None and name != _DYNAMIC):
-                unknown.append(name)
-            if before is not None or after is not None:
-                out.append(Delta(name, _value(before), _value(after), _source(before, after)))
-        before, after = residency(old, ours), residency(new, theirs)
-        if before is not None and after is not None:
-            out.append(Delta("occupancy", before.fraction, after.fraction, "calculated"))
-        else:
-            unknown.append("occupancy")
-        return [delta for delta in out if delta.old != delta.new], unknown
+
+def _resources(
+    first: tuple[KernelRecord, Resources], second: tuple[KernelRecord, Resources]
+) -> tuple[list[Delta], list[str]]:
+    """The numbers that differ, and the names of those that one side does not have."""
+    (old, ours), (new, theirs) = first, second
+    out: list[Delta] = []
+    unknown: list[str] = []
+    for name in COUNTED:
+        before, after = getattr(ours, name), getattr(theirs, name)
+        # A kernel that is not Triton's may have no dynamic shared memory that anyone knows of.
+        if (before is None) != (after is None) or (before is None and name != _DYNAMIC):
+            unknown.append(name)
+        if before is not None or after is not None:
+            out.append(Delta(name, _value(before), _value(after), _source(before, after)))
+    before, after = residency(old, ours), residency(new, theirs)
+    if before is not None and after is not None:
+        out.append(Delta("occupancy", before.fraction, after.fraction, "calculated"))
+    else:
+        unknown.append("occupancy")
+    return [delta for delta in out if delta.old != delta.new], unknown
 
 
 def _code(old: KernelRecord, new: KernelRecord) -> CodeDifference:

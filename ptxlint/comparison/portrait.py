@@ -13,6 +13,7 @@ from ptxlint.comparison.changes import Where
 from ptxlint.comparison.guards import NOWHERE, Guarded, guards, line
 from ptxlint.comparison.measures import residency, resources_of, threads_of
 from ptxlint.comparison.records import KernelRecord
+from ptxlint.comparison.spill_lines import SpilledAt, spill_lines
 from ptxlint.comparison.verdicts import Opinions, Said
 from ptxlint.diagnostics import Finding
 from ptxlint.facts import Facts
@@ -57,6 +58,8 @@ class Portrait(NamedTuple):
     findings: dict[str, Finding]
     notes: tuple[str, ...]
     machine: Profile | None = None
+    spill_lines: tuple[SpilledAt, ...] = ()
+    """The lines on which it spills, most bytes first, where its machine code is at hand."""
 
     @property
     def arch(self) -> str:
@@ -108,6 +111,7 @@ def portrait(
         notes.append(f"{kernel.path} names no lines of a source")
     facts = kernel.facts
     machine = _machine(kernel, notes)
+    spilled = spill_lines(kernel, resources, ptxas, notes)
     said = None if opinions is None else opinions.of(kernel)
     return Portrait(
         kernel,
@@ -123,6 +127,7 @@ def portrait(
         {} if said is None else _findings(said),
         tuple(notes),
         machine,
+        spilled,
     )
 
 

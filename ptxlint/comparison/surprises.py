@@ -14,12 +14,15 @@ from typing import Final, NamedTuple, TypeVar
 from ptxlint.arch import TargetError, supports
 from ptxlint.comparison.changes import Where
 from ptxlint.comparison.portrait import RANK, Portrait
+from ptxlint.comparison.spill_lines import told
 from ptxlint.wording import counted
 
 KINDS: Final = ("spills", "tensor", "copies", "guards", "barriers", "verdicts")
 """What `--fail-on` names, in the order of reports."""
 
 V = TypeVar("V", bound=Hashable)
+_LINES: Final = 3
+"""So many lines are named on which a kernel spills."""
 _GUARDS: Final = {"all": 0, "some": 1, "none": 2}
 _OWN: Final = ("tcgen05", "wgmma")
 """Tensor-core instructions that only some architectures have, the newest first."""
@@ -63,7 +66,10 @@ def _spills(portraits: tuple[Portrait, ...]) -> Iterator[Surprise]:
                 a.value if a is not None else 0
                 for a in (p.resources.spill_stores, p.resources.spill_loads)
             )
-            yield Surprise("spills", (p.arch,), f"{stores:,} B stored, {loads:,} B loaded", others)
+            text = f"{stores:,} B stored, {loads:,} B loaded"
+            if p.spill_lines:
+                text = f"{text}; {told(p.spill_lines, _LINES)}"
+            yield Surprise("spills", (p.arch,), text, others)
 
 
 def _tensor(portraits: tuple[Portrait, ...]) -> Iterator[Surprise]:

@@ -56,6 +56,10 @@ def _portrait(p: Portrait, structure: Structure) -> dict[str, Any]:
             for (place, kind), g in p.guards.items()
         ],
         "resources": _resources(p.resources),
+        "spill_lines": [
+            {"place": _where(line.where), "stored": line.stored, "loaded": line.loaded}
+            for line in p.spill_lines
+        ],
         "occupancy": None if found is None else {
             "ctas": found.ctas_per_sm, "warps": found.warps_per_sm, "share": found.fraction,
             "limited_by": list(found.limiters),

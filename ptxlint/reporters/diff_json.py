@@ -9,6 +9,7 @@ from ptxlint.comparison.changes import InstructionChange, Where, constants, inst
 from ptxlint.comparison.difference import CodeDifference, Difference
 from ptxlint.comparison.records import KernelRecord
 from ptxlint.comparison.report import DiffReport
+from ptxlint.comparison.spill_lines import SpilledAt
 
 VERSION = 1
 
@@ -54,12 +55,20 @@ def _difference(difference: Difference, fails: list[str]) -> dict[str, Any]:
             {"name": d.name, "old": d.old, "new": d.new, "source": d.source}
             for d in difference.resources
         ],
+        "spill_lines": {
+            "old": list(map(_spilled, difference.old_spills)),
+            "new": list(map(_spilled, difference.new_spills)),
+        },
         "verdicts": [
             {"rule": v.rule, "old": dict(v.old), "new": dict(v.new), "worse": v.is_worse}
             for v in difference.verdicts
         ],
         "notes": list(difference.notes),
     }
+
+
+def _spilled(line: SpilledAt) -> dict[str, Any]:
+    return {"place": _where(line.where), "stored": line.stored, "loaded": line.loaded}
 
 
 def _code(code: CodeDifference) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from ptxlint.comparison.changes import InstructionChange, Where, constants, inst
 from ptxlint.comparison.difference import CodeDifference, Delta, Difference
 from ptxlint.comparison.records import KernelRecord
 from ptxlint.comparison.report import DiffReport
+from ptxlint.comparison.spill_lines import told
 from ptxlint.comparison.verdicts import VerdictChange
 from ptxlint.structure.alignment import Redeclared
 from ptxlint.structure.profile import Access
@@ -30,6 +31,8 @@ _NAMES: Final = {
 }  # fmt: skip
 _MOST: Final = 12
 """So many lines of one kind are told."""
+_SPILLED: Final = 3
+"""So many lines are named on which a kernel spills."""
 _LONGEST: Final = 120
 """So many characters of a declaration are shown."""
 
@@ -76,6 +79,11 @@ def lines(difference: Difference) -> list[tuple[str, str]]:
     """All that is told of a pair: headings with a text each."""
     out = _of_code(difference.code)
     out += [("resource", delta(d, _UNITS.get(d.name, ""))) for d in difference.resources]
+    out += [
+        ("spills", f"{side} {told(spilled, _SPILLED)}")
+        for side, spilled in (("old", difference.old_spills), ("new", difference.new_spills))
+        if spilled
+    ]
     if difference.machine is not None:
         out.append(("machine code", KINDS[difference.machine.kind]))
         out += [("machine code", f"{name}: {text}") for name, text in _of_code(difference.machine)]

@@ -169,7 +169,13 @@ def test_spills_are_exact_and_told_on_each_architecture() -> None:
     (first, second) = of_kind(found, "spills")
     assert (first.archs, second.archs) == (("sm_80",), ("sm_90a",))
     assert first.usual == "all of them spill"
+    file = "fixtures/kernels/flash_attention_dot.py"
+    assert second.here == (
+        f"2,232 B stored, 2,200 B loaded; most at {file}:42 (1,172 B stored, 680 B loaded), "
+        f"{file}:46 (272 B stored, 484 B loaded), {file}:52 (8 B stored, 424 B loaded)"
+    )
     for p in found.portraits:
+        assert sum(line.stored + line.loaded for line in p.spill_lines) == p.spilled
         assert p.spilled is not None
         assert p.spilled > 1000
         assert p.resources.spill_stores is not None

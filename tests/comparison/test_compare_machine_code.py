@@ -134,7 +134,7 @@ def test_spills_are_counted_in_the_code(tmp_path: Path) -> None:
     spilling = (*BODY[:4], "9: STL.64 [R1], R4", *BODY[4:-1], "LDL.64 R4, [R1]", "EXIT")
     (spill,) = family(tmp_path, BODY, BODY, spilling).surprises
     assert (spill.kind, spill.archs) == ("spills", ("sm_89",))
-    assert spill.here == "8 B stored, 8 B loaded"
+    assert spill.here == "8 B stored, 8 B loaded; at a.py:9 (8 B stored), a.py:12 (8 B loaded)"
     assert spill.usual == "none on sm_80, sm_86"
 
 

@@ -17,6 +17,7 @@ from ptxlint.comparison.difference import Difference
 from ptxlint.comparison.report import compare
 from ptxlint.frontends import toolkit
 from ptxlint.frontends.discovery import Input, discover
+from ptxlint.reporters.diff_words import lines
 from tests.comparison.machine_builds import assembled, cubin, dump, fatbin, fixture, listing
 from tests.comparison.schemas import diff_data
 
@@ -260,6 +261,10 @@ def test_spills_of_machine_code_are_counted_in_it(tmp_path: Path) -> None:
     found = of(old, new)
     told = {d.name: (d.old, d.new, d.source) for d in found.resources}
     assert told == {"spill_stores": (0, 16, "SASS"), "spill_loads": (0, 8, "SASS")}
+    assert (found.old_spills, [(p.where.line, p.stored, p.loaded) for p in found.new_spills]) == (
+        (), [(7, 16, 0), (8, 0, 8)],
+    )  # fmt: skip
+    assert ("spills", "new at a.py:7 (16 B stored), a.py:8 (8 B loaded)") in lines(found)
     assert tolerance.failed(found, tolerance.read("spills")) == ["spills"]
     assert tolerance.failed(of(new, old), tolerance.read("spills")) == []
     arrays = listing("7: STL.128 [R1], R4", "8: LDL R4, [R9]", "EXIT")
