@@ -106,6 +106,11 @@ class Recording:
         with unwatched():
             self._storages.place(tensor)
 
+    def take_over(self, tensor: Any, before: Any) -> None:
+        """A tensor takes the place of one that was allocated just now, and holds as much."""
+        with unwatched():
+            self._storages.take_over(tensor, before)
+
     def written(self, tensor: Any) -> Any:
         """Flags of the bytes of a tensor's storage that something was written to; None for all."""
         with unwatched():

@@ -11,17 +11,17 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import ptxlint
 
 from .journal import Account, contents_of
 from .manifest import NAME, RECORDINGS, VERSION, dumped
+from .output import Output
 from .processes import REASON, Strays
 
 TIMEOUT = 1800.0
@@ -32,10 +32,6 @@ otherwise."""
 _INTERRUPTED = "interrupted"
 _NO_END = "; kernels do not run here, so that waiting for what they write has no end"
 _POLL = 0.1
-_DRAIN = 1.0
-"""Seconds to wait for output after the child's end, which others may hold open."""
-_KEPT = 1 << 17
-"""Bytes of output that are kept, at the beginning and at the end each."""
 
 
 class CaptureError(Exception):
@@ -240,7 +236,8 @@ def _run(
     for command, count in strays.found.items():
         account.troubles[command, REASON] = count
     progress(arch, account, time.monotonic() - started)
-    output.close(Path(plan["bundle"], arch, "output.txt"))
+    output.end()
+    Path(plan["bundle"], arch, "output.txt").write_bytes(output.kept())
     status, message = _outcome(account, child.returncode, stopped)
     return {
         "arch": arch,
@@ -339,39 +336,3 @@ def _summary(runs: list[dict[str, Any]], accounts: list[tuple[str, Account]]) ->
         )
         for run, (arch, account) in zip(runs, accounts, strict=True)
     ]
-
-
-class Output:
-    """Reads what a process prints, and keeps the beginning and the end of it."""
-
-    def __init__(self, stream: IO[bytes]) -> None:
-        self._stream = stream
-        self._first = bytearray()
-        self._last = bytearray()
-        self._total = 0
-        self._lock = threading.Lock()
-        self._thread = threading.Thread(target=self._pump, daemon=True)
-        self._thread.start()
-
-    def _pump(self) -> None:
-        while True:
-            try:
-                data = os.read(self._stream.fileno(), 1 << 16)
-            except (OSError, ValueError):
-                return
-            if not data:
-                return
-            with self._lock:
-                self._total += len(data)
-                room = _KEPT - len(self._first)
-                self._first += data[:room]
-                self._last += data[max(0, room) :]
-                del self._last[: max(0, len(self._last) - _KEPT)]
-
-    def close(self, path: Path) -> None:
-        """Write what was kept to a file."""
-        self._thread.join(_DRAIN)
-        with self._lock:
-            left_out = self._total - len(self._first) - len(self._last)
-            gap = f"\n… {left_out} bytes left out …\n".encode() if left_out else b""
-            path.write_bytes(bytes(self._first) + gap + bytes(self._last))

@@ -97,6 +97,13 @@ class Storages:
             found.known = fresh == ZEROED
             found.cells = None
 
+    def take_over(self, tensor: Any, before: Any) -> None:
+        """Say of a tensor's storage what is known of another one's."""
+        found, known = self.of(tensor), self.of(before)
+        if found is not None and known is not None:
+            found.on_gpu, found.fresh = known.on_gpu, known.fresh
+            found.known, found.cells = known.known, known.cells
+
     def write(self, tensor: Any, is_known: bool) -> None:
         """All elements of a tensor are written, with what is known or is not."""
         found = self.of(tensor)

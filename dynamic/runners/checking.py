@@ -79,9 +79,9 @@ def surroundings(run: CaseRun) -> str:
             storage = given.storage.copy()
             storage[given.gaps] = 0
             changed[name] = given._replace(storage=storage)
-    if not changed:
+    if not changed and "margin" not in run.runner.manners:
         return ""
-    said = run.differing(run.call(Manner(), {**run.arguments, **changed}))
+    said = run.differing(run.call(Manner(margin=0), {**run.arguments, **changed}))
     return said and f"what lies around the inputs decides: {said}"
 
 

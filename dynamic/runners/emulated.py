@@ -205,7 +205,7 @@ class EmulatorRunner:
     """Calls operators inside of `emulated`."""
 
     name = "emulator"
-    manners = frozenset(Manner._fields)
+    manners = frozenset(Manner._fields) - {"margin"}
 
     def __init__(self, emulation: Emulation, record: Recording) -> None:
         self._emulation = emulation

@@ -15,6 +15,8 @@ class Manner(NamedTuple):
 
     poison: int = NAN_BYTE
     """The byte that new memory is filled with."""
+    margin: int = NAN_BYTE
+    """The byte that fills what lies around memory, where that can be chosen."""
     order: str = ""
     """Of programs: empty as they come, `reversed`, or a number that they are shuffled by."""
     again: bool = False

@@ -14,20 +14,16 @@ from ..emulator.elements import kept_as
 Array = NDArray[Any]
 
 
-def tensor_of(placed: Placed, device: str = "cpu", margin: int = 0, fill: int = 0) -> Any:
-    """A new torch tensor that lies in its storage as the case has it. On each side of the storage
-    there are `margin` bytes more, which hold `fill`; a multiple of 256 leaves alignment as it is.
-    """
+def tensor_of(placed: Placed) -> Any:
+    """A new tensor of torch on the CPU that lies in its storage as the case has it."""
     import torch
 
     with unwatched():
-        size = placed.storage.nbytes
-        every = torch.full((size + 2 * margin,), fill, dtype=torch.uint8, device=device)
-        data = placed.storage.view(np.uint8).reshape(-1)
-        every[margin : margin + size].copy_(torch.from_numpy(np.array(data)))
-        empty = torch.empty(0, dtype=getattr(torch, placed.dtype), device=device)
-        offset = margin // placed.storage.itemsize + placed.offset
-        return empty.set_(every.untyped_storage(), offset, placed.shape, placed.strides)
+        data = np.array(placed.storage.view(np.uint8).reshape(-1))
+        # Torch's own memory is aligned better than numpy's.
+        every = torch.empty(len(data), dtype=torch.uint8).copy_(torch.from_numpy(data))
+        empty = torch.empty(0, dtype=getattr(torch, placed.dtype))
+        return empty.set_(every.untyped_storage(), placed.offset, placed.shape, placed.strides)
 
 
 def storage_of(tensor: Any) -> NDArray[np.uint8]:

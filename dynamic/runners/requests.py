@@ -1,0 +1,63 @@
+"""What is asked of a child process and what it answers: lines of JSON through pipes of their own,
+so that what an operator prints is in nobody's way."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any, NamedTuple, TypeAlias
+
+Message: TypeAlias = dict[str, Any]
+_CHUNK = 1 << 16
+
+
+class Plan(NamedTuple):
+    """What a child is for: one operator of a spec file, on one runner."""
+
+    path: str
+    name: str = ""
+    """Of the operator; empty for the only one, or to ask which there are."""
+    runner: str = "emulator"
+    """`emulator`, `cuda`, or `numpy` for operators that have no kernels alone."""
+    arch: str = "sm_80"
+    """What kernels are compiled for where nothing else decides: on a GPU, that does."""
+    work: str = ""
+    """A directory for bundles."""
+    gpu: int | None = None
+    """Which one of the machine's, on the runner `cuda`; None for the first."""
+    directory: str = ""
+    """The working directory; empty for that of the parent."""
+
+
+def plan_to_json(plan: Plan) -> Message:
+    """Plain data for `Plan(**…)`."""
+    return plan._asdict()
+
+
+class Lines:
+    """Whole lines out of a pipe, as they come."""
+
+    def __init__(self, pipe: int) -> None:
+        self.pipe = pipe
+        self._held = bytearray()
+
+    def read(self) -> list[Message] | None:
+        """What one read brings; None at the end. Raises `ValueError` for what is no JSON."""
+        data = os.read(self.pipe, _CHUNK)
+        if not data:
+            return None
+        self._held += data
+        *whole, rest = self._held.split(b"\n")
+        self._held = bytearray(rest)
+        return [json.loads(line) for line in whole]
+
+
+def send(pipe: int, message: Mapping[str, Any]) -> None:
+    """Write a line. Raises `OSError` if nobody reads any more."""
+    data = json.dumps(message).encode() + b"\n"
+    while data:
+        data = data[os.write(pipe, data) :]
+
+
+__all__ = ["Lines", "Message", "Plan", "plan_to_json", "send"]

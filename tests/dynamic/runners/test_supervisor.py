@@ -1,0 +1,231 @@
+"""Operators in child processes: whatever they do is an outcome, and the next case runs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ptxlint.dynamic.cases.case import Case
+from ptxlint.dynamic.runners.outcome import Outcome
+from ptxlint.dynamic.runners.requests import Plan
+from ptxlint.dynamic.runners.supervisor import ChildWorker, ForkServer, Limits
+from ptxlint.dynamic.runners.worker import WorkerError
+
+SPECS = Path(__file__).parents[1] / "specs"
+LIMITS = Limits(seconds=60, memory=300 << 20, printed=8 << 20)
+CHECKS = ("reference", "canaries", "poison", "sanitizer")
+Work = Callable[..., ChildWorker]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ForkServer]:
+    server = ForkServer("numpy")
+    yield server
+    server.close()
+    assert server._process.returncode == 0
+
+
+@pytest.fixture
+def work(server: ForkServer) -> Iterator[Work]:
+    workers: list[ChildWorker] = []
+
+    def make(name: str, **limits: Any) -> ChildWorker:
+        plan = Plan(str(SPECS / "misbehaving.py"), name, runner="numpy")
+        workers.append(ChildWorker(server, plan, LIMITS._replace(**limits)))
+        return workers[-1]
+
+    yield make
+    for worker in workers:
+        worker.close()
+
+
+@pytest.fixture
+def on_triton(triton_server: ForkServer) -> Iterator[Work]:
+    workers: list[ChildWorker] = []
+
+    def make(name: str) -> ChildWorker:
+        workers.append(ChildWorker(triton_server, Plan(str(SPECS / "on_triton.py"), name)))
+        return workers[-1]
+
+    yield make
+    for worker in workers:
+        worker.close()
+
+
+def case(n: int = 5, dtype: str = "float32") -> Case:
+    return Case("", dtype, {"n": n}, checks=CHECKS)
+
+
+def said(outcome: Outcome) -> tuple[str, str, str]:
+    return outcome.status, outcome.kind, outcome.reason
+
+
+def test_an_operator_of_a_file(work: Work) -> None:
+    worker = work("good")
+    described = worker.describe()
+    assert (described.name, described.dtypes, described.runs_on) == ("good", ("float32",), "numpy")
+    assert worker.allowed([{"n": 7}, {"n": 8}, {"n": 65}]) == (False, True, False)
+    assert said(worker.run(case())) == ("pass", "", "")
+    assert worker.check() == ()
+
+
+def test_what_a_kernel_computes_and_what_is_said_of_it(on_triton: Work) -> None:
+    worker = on_triton("add")
+    outcome = worker.run(case(193))
+    assert said(outcome) == ("pass", "", "")
+    assert outcome.kernels == ("add_kernel",)
+    (known,) = worker.check()
+    assert (known.name, known.constants, known.grids) == (
+        "add_kernel",
+        {"BLOCK": "64"},
+        ((4, 1, 1),),
+    )
+    assert {o["family"] for o in known.obligations if o["status"] != "proved"} == {"semantics"}
+    assert said(worker.run(case(64, "float16"))) == ("pass", "", "")
+    first, second = worker.check()
+    assert first == known
+    assert second.hash != known.hash
+    worker.run(case(65))
+    assert [len(k.grids) for k in worker.check()] == [2, 1]
+
+
+def test_a_kernel_that_writes_into_its_neighbour(on_triton: Work) -> None:
+    outcome = on_triton("unmasked").run(case(65))
+    assert (outcome.status, outcome.kind) == ("fail", "sanitizer")
+    assert "EMU901: unmasked_kernel" in outcome.reason
+    assert outcome.findings[0]["rule"] == "EMU901"
+
+
+def test_a_kernel_that_waits_for_ever(on_triton: Work) -> None:
+    outcome = on_triton("waiting").run(case(65))
+    assert (outcome.status, outcome.kind) == ("fail", "hang")
+    assert "waiting_kernel" in outcome.reason
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "reason"),
+    [
+        ("dies", "crash", "the process was ended by SIGSEGV"),
+        ("reads_null", "crash", "the process was ended by SIGSEGV"),
+        ("leaves", "exit", "the process ended itself with exit status 3"),
+        ("leaves_another", "exit", "the process ended itself with exit status 0"),
+        ("leaves_politely", "exit", "the operator ended the process: exit('enough') ("),
+        ("eats", "memory", "3"),
+        ("talks", "output", "it printed more than 8 MiB"),
+        ("garbles", "crash", "it wrote into the pipe of its answers"),
+        ("shuts", "exit", "the process ended itself with exit status 1"),
+        ("raises", "raises", "the operator raises RuntimeError: no ("),
+    ],
+)
+def test_what_an_operator_may_do(work: Work, name: str, kind: str, reason: str) -> None:
+    outcome = work(name).run(case())
+    assert said(outcome)[:2] == ("fail", kind)
+    assert outcome.reason.startswith(reason)
+    assert outcome.case == case()
+
+
+def test_after_a_hang_the_next_case_runs_in_a_fresh_child(work: Work) -> None:
+    worker = work("moody", seconds=0.7)
+    assert said(worker.run(case(12))) == ("pass", "", "")
+    assert said(worker.run(case(13))) == ("fail", "hang", "no end after 0.7 s")
+    with pytest.raises(WorkerError, match="gone"):
+        worker.check()
+    assert said(worker.run(case(14))) == ("pass", "", "")
+
+
+def test_what_is_printed_is_kept(work: Work) -> None:
+    worker = work("mumbles")
+    worker.run(case())
+    deadline = time.monotonic() + 10
+    while "there" not in worker.printed and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert worker.printed == "hello\nthere\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("operator = 1 +\n", "{path}:1: invalid syntax"),
+        ("\n\nx = {}['a']\n", "{path}:3: KeyError: 'a'"),
+        ("import os\nos._exit(4)\n", "{path}: the process ended itself with exit status 4"),
+        ("import time\nwhile True: time.sleep(1)\n", "{path}: no end after 1 s"),
+        ("x = 1\n", "{path}: no operators: assign an `Operator` to a variable"),
+        (None, "{path}: no such file"),
+    ],
+)
+def test_a_spec_that_cannot_be_loaded(
+    server: ForkServer, tmp_path: Path, text: str | None, message: str
+) -> None:
+    path = tmp_path / "spec.py"
+    if text is not None:
+        path.write_text(text, encoding="utf-8")
+    worker = ChildWorker(server, Plan(str(path), runner="numpy"), Limits(loading=1))
+    expected = message.format(path=path)
+    with pytest.raises(WorkerError) as caught:
+        worker.describe()
+    assert str(caught.value).startswith(expected)
+    outcome = worker.run(case())
+    assert said(outcome)[:2] == ("undecided", "spec")
+    assert outcome.reason.startswith(expected)
+    worker.close()
+
+
+def test_of_several_operators_one_must_be_named(work: Work) -> None:
+    worker = work("")
+    assert worker.names()[:2] == ("good", "moody")
+    with pytest.raises(WorkerError, match=r"13 operators: good, moody.*; name one"):
+        worker.describe()
+
+
+def test_nothing_is_left_of_a_parent_that_is_killed(tmp_path: Path) -> None:
+    """The children hang; killing the parent with no chance to say so ends them, too."""
+    script = tmp_path / "parent.py"
+    script.write_text(
+        f"""
+import sys, threading, time
+from ptxlint.dynamic.cases.case import Case
+from ptxlint.dynamic.runners.requests import Plan
+from ptxlint.dynamic.runners.supervisor import ChildWorker, ForkServer
+worker = ChildWorker(ForkServer("numpy"), Plan({str(SPECS / "misbehaving.py")!r}, "moody", "numpy"))
+worker.describe()
+print(worker._child.number, worker._server._process.pid, flush=True)
+worker.run(Case("", "float32", {{"n": 13}}))
+""",
+        encoding="utf-8",
+    )
+    parent = subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    numbers = [int(word) for word in parent.stdout.readline().split()]
+    assert len(numbers) == 2
+    parent.kill()
+    parent.wait()
+    deadline = time.monotonic() + 20
+    while any(map(_is_there, numbers)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(map(_is_there, numbers))
+
+
+def test_a_server_that_is_killed_is_an_error_of_the_worker() -> None:
+    server = ForkServer("numpy")
+    worker = ChildWorker(server, Plan(str(SPECS / "misbehaving.py"), "good", "numpy"))
+    os.kill(server._process.pid, signal.SIGKILL)
+    with pytest.raises(WorkerError, match="the process that forks children is gone"):
+        worker.describe()
+    server.close()
+
+
+def _is_there(number: int) -> bool:
+    """True for a process that runs; one that nobody has asked how it ended does not."""
+    try:
+        text = Path(f"/proc/{number}/stat").read_text()
+    except OSError:
+        return False
+    return text.rpartition(")")[2].split()[0] != "Z"
