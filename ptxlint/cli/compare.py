@@ -63,6 +63,8 @@ def command(
     from ptxlint.frontends.target_filter import TargetNameError, parse_targets
 
     words = _words(fail_on)
+    if no_verdicts and "verdicts" in {word.strip() for word in fail_on.split(",")}:
+        raise click.UsageError("--fail-on verdicts and --no-verdicts exclude each other")
     try:
         archs = parse_targets(arch)
     except TargetNameError as error:

@@ -13,7 +13,7 @@ from ptxlint.comparison.levels import OneLevel, of_one_level
 from ptxlint.comparison.portrait import Portrait, portrait, source_hash
 from ptxlint.comparison.records import KernelRecord, load
 from ptxlint.comparison.report import NothingError
-from ptxlint.comparison.surprises import Surprise, surprises
+from ptxlint.comparison.surprises import KINDS, Surprise, surprises
 from ptxlint.comparison.verdicts import Opinions
 from ptxlint.frontends.target_filter import wanted
 from ptxlint.structure.graph import isomorphism, parting
@@ -127,13 +127,27 @@ def compare_architectures(
         title = _title(members, names[members[0].name] > 1)
         notes = [note] * bool(note) + level.notes
         families.append(_family(title, level, notes, opinions, ptxas))
+    words = frozenset(fail_on)
+    # Who turns assemblers off and asks for everything asks for what is known without.
+    if "spills" in words and (ptxas is not None or words != frozenset(KINDS)):
+        faults += _undecided(families)
     return ArchitectureReport(
         tuple(families),
         tuple(alone),
         tuple(faults),
-        frozenset(fail_on),
+        words,
         time.perf_counter() - start,
     )
+
+
+def _undecided(families: list[Family]) -> list[str]:
+    """Builds of which nobody says whether they spill, which was asked for."""
+    return [
+        f"{family.name} on {p.arch}: it is not known whether it spills"
+        for family in families
+        for p in family.portraits
+        if p.spilled is None
+    ]
 
 
 def _why_nothing(

@@ -200,3 +200,34 @@ def test_markdown_keeps_names_in_their_cells(
     assert "| `op<a\\|b> (sm_80, machine code)` | constants only |" in rows[2]
     assert "<summary>op&lt;a|b&gt; (sm_80, machine code)</summary>" in out
     assert "<b>" not in out
+
+
+def test_a_kernel_that_may_spill_does_not_pass_over_architectures(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    paths = [FIXTURES / "softmax.ptx", FIXTURES.parent / "sm_90" / "softmax.ptx"]
+
+    def compare(*words: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as raised:
+            main(["compare", *map(str, paths), "--no-verdicts", *words])
+        out, err = capsys.readouterr()
+        assert isinstance(raised.value.code, int)
+        return raised.value.code, out, err
+
+    code, out, _ = compare("--no-exact", "--fail-on", "spills")
+    assert code == 2
+    assert "softmax_kernel on sm_90a: it is not known whether it spills" in out
+    assert compare("--no-exact", "--fail-on", "surprises")[0] == 0
+    assert compare("--ptxas", "/no/such/ptxas", "--fail-on", "surprises")[0] == 2
+    assert compare("--no-exact", "--fail-on", "tensor")[0] == 0
+    code, out, err = compare("--fail-on", "verdicts")
+    assert (code, out) == (2, "")
+    assert "exclude each other" in err
+    # A log says it.
+    for arch, path in zip(("80", "90"), paths, strict=True):
+        put(tmp_path / arch, "softmax", log=LOG.format(spills=int(arch) - 80, registers=40))
+        shutil.copy(path, tmp_path / arch / "softmax.ptx")
+        said = tmp_path / arch / "softmax.log"
+        said.write_text(said.read_text().replace("sm_80", "sm_80" if arch == "80" else "sm_90a"))
+    paths = [tmp_path / "80", tmp_path / "90"]
+    assert compare("--no-exact", "--fail-on", "spills")[0] == 1

@@ -136,7 +136,6 @@ WORDS: dict[str, tuple[str, ...]] = {
     "width": ("b32", "b64"),
     "scope": ("cta", "gpu", "sys"),
     "order": ("relaxed", "acquire", "release", "acq_rel"),
-    "cache": ("L1::evict_last", "L1::evict_first", "L1::no_allocate"),
     "copy_cache": ("cg", "ca"),
     "layout": ("row", "col"),
     "part": ("lo", "hi"),
@@ -189,7 +188,9 @@ def _cache_word(statement: Statement, random: Random) -> Statement | None:
     if {"nc", "volatile", "L1::evict_last"} & set(statement.mnemonic.split(".")):
         return None
     is_load = statement.opcode == "ld"
-    word = random.choice(("nc", "volatile", "cv") if is_load else ("volatile", "wt", "cs"))
+    word = random.choice(
+        ("nc", "volatile", "cv", "L1::evict_last") if is_load else ("volatile", "wt", "cs")
+    )
     return statement._replace(mnemonic=statement.mnemonic.replace(".global", f".global.{word}", 1))
 
 
