@@ -9,6 +9,7 @@ from typing import Final, NamedTuple, TypeAlias
 from ptxlint.arch import Arch, RegisterStep, next_register_step, occupancy, register_steps
 from ptxlint.cfg.build import CfgAnalysis
 from ptxlint.cfg.loops import Loop, LoopsAnalysis
+from ptxlint.dataflow.cta_demand import register_limit
 from ptxlint.dataflow.liveness import LivenessAnalysis
 from ptxlint.dataflow.pressure import Pressure, PressureAnalysis
 from ptxlint.dataflow.shared_memory import SharedMemoryAnalysis
@@ -174,7 +175,7 @@ class _Budget:
         self.arch = arch
         self.threads = facts.max_threads()
         self.shared = facts.get(SharedMemoryAnalysis).total
-        self.limit, self.source = _limit(fn, arch, self.threads)
+        self.limit, self.source = register_limit(fn, arch, self.threads)
         self.unnoticed = self._unnoticed()
         """The most registers that give no reason for a note."""
 
@@ -199,23 +200,6 @@ def _affordable(arch: Arch, threads: int, shared: int) -> int:
         if step is steps[-1] or step.ctas_per_sm * warps > _ADVISE_BELOW * arch.warps_per_sm:
             return step.registers
     return arch.registers_per_thread
-
-
-def _limit(fn: Function, arch: Arch, threads: int | None) -> tuple[int, str]:
-    """The most registers that a thread of this kernel can have, and what says so."""
-    limit, source = arch.registers_per_thread, f"a thread of {arch.name} can have"
-    ceiling = fn.directives.get("maxnreg")
-    if ceiling and int(ceiling[0]) < limit:
-        return int(ceiling[0]), "`.maxnreg` allows"
-    if threads is not None and threads > 0:
-        per_sm = fn.directives.get("minnctapersm")
-        ctas = int(per_sm[0]) if per_sm else 1
-        unit = arch.register_allocation_unit // arch.warp_size
-        share = arch.registers_per_cta // (threads * max(1, ctas)) // unit * unit
-        if 0 < share < limit:
-            cta = f"{ctas} CTAs of {threads} threads leave" if ctas > 1 else ""
-            return share, cta or f"a CTA of {threads} threads leaves each"
-    return limit, source
 
 
 def _most_words(fn: Function) -> int:

@@ -8,6 +8,7 @@ from ptxlint.arch import Arch, Occupancy, occupancy
 from ptxlint.dataflow.pressure import PressureAnalysis
 from ptxlint.dataflow.shared_memory import SharedMemoryAnalysis
 from ptxlint.facts import Facts
+from ptxlint.ir.function import Function
 from ptxlint.resources import ESTIMATE, Amount
 
 LAUNCH: Final = "the launch"
@@ -64,4 +65,21 @@ def most_likely_registers(facts: Facts) -> Amount:
     return Amount(live + max(_ROOM, live // 3), ESTIMATE)
 
 
-__all__ = ["LAUNCH", "CtaDemand", "cta_demand", "most_likely_registers"]
+def register_limit(fn: Function, arch: Arch, threads: int | None) -> tuple[int, str]:
+    """The most registers that a thread of this kernel can have, and what says so."""
+    limit, source = arch.registers_per_thread, f"a thread of {arch.name} can have"
+    ceiling = fn.directives.get("maxnreg")
+    if ceiling and int(ceiling[0]) < limit:
+        return int(ceiling[0]), "`.maxnreg` allows"
+    if threads is not None and threads > 0:
+        per_sm = fn.directives.get("minnctapersm")
+        ctas = int(per_sm[0]) if per_sm else 1
+        unit = arch.register_allocation_unit // arch.warp_size
+        share = arch.registers_per_cta // (threads * max(1, ctas)) // unit * unit
+        if 0 < share < limit:
+            cta = f"{ctas} CTAs of {threads} threads leave" if ctas > 1 else ""
+            return share, cta or f"a CTA of {threads} threads leaves each"
+    return limit, source
+
+
+__all__ = ["LAUNCH", "CtaDemand", "cta_demand", "most_likely_registers", "register_limit"]

@@ -6,7 +6,9 @@ four. A 16-bit or 8-bit value takes a whole one: the register file is addressed 
 bits, and the assembler does not pack unrelated small values into one. Predicates live in a file
 of their own and are counted apart.
 
-This is an estimate of what the assembler will allocate: it schedules, rematerialises and spills.
+In PTX this is an estimate of what the assembler will allocate: it schedules, rematerialises and
+spills. In machine code registers are those of the hardware; those that a warp has for all its
+threads, uniform (`UR`, `UP`) and for convergence (`B`), are left out.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from ptxlint.cfg.build import CfgAnalysis
 from ptxlint.cfg.graph import Block, Cfg
 from ptxlint.dataflow.liveness import Liveness, LivenessAnalysis, bit_mask, reads
 from ptxlint.facts import Analysis, Facts
+from ptxlint.ir.function import Function
 from ptxlint.ir.instruction import Instr
 from ptxlint.ir.module import Module
 from ptxlint.ir.operand import Register
@@ -49,8 +52,7 @@ class Counts(NamedTuple):
 class LiveValue(NamedTuple):
     """A register that is live at some point, the 32-bit words it takes, and who wrote it.
 
-    `definitions` are the instructions that may have written the value, in text order: the last
-    one above the point in the same block if it surely writes, else all of the function.
+    `definitions` are the instructions that may have written the value, in text order.
     """
 
     register: Register
@@ -104,7 +106,8 @@ class Pressure:
         """
         if not self._cfg.is_reachable(instr):
             return []
-        live = self._liveness.after(instr) | set(instr.defs)
+        fn = self._cfg.function
+        live = {r for r in self._liveness.after(instr).union(instr.defs) if not _is_of_warp(fn, r)}
         definitions = self._definitions(instr, live)
         values = [LiveValue(r, _words(r), tuple(definitions[r])) for r in live]
         values.sort(key=lambda v: (-v.words, _first(v), v.register.index))
@@ -149,23 +152,43 @@ class Pressure:
         return found[:most]
 
     def _definitions(self, instr: Instr, live: set[Register]) -> dict[Register, list[Instr]]:
-        found: dict[Register, list[Instr]] = {r: [] for r in live}
-        block = self._cfg.block_at(instr)
-        instrs = self._cfg.function.instrs
-        missing = set(live)
-        for at in reversed(instrs[block.start : instr.index + 1]):
-            for register in missing.intersection(at.defs):
-                found[register].append(at)
-                if not at.may_define:
-                    missing.discard(register)
-        for register in missing:
-            found[register].clear()
-        for at in instrs:
-            for register in missing.intersection(at.defs):
-                found[register].append(at)
-        for register in live - missing:
-            found[register].reverse()
-        return found
+        """The definitions that reach the point behind an instruction."""
+        blocks, instrs = self._cfg.blocks, self._cfg.function.instrs
+        found: dict[Register, set[int]] = {r: set() for r in live}
+        start = self._cfg.block_at(instr)
+        wanted = _collect(instrs[start.start : instr.index + 1], live, found)
+        seen: dict[int, set[Register]] = {}
+        work = [(block, wanted) for block in start.preds]
+        while work:
+            index, wanted = work.pop()
+            known = seen.setdefault(index, set())
+            fresh = wanted - known
+            if not fresh:
+                continue
+            known |= fresh
+            block = blocks[index]
+            left = _collect(instrs[block.start : block.end], fresh, found)
+            work += [(above, left) for above in block.preds] if left else []
+        return {r: [instrs[at] for at in sorted(where)] for r, where in found.items()}
+
+
+def _collect(
+    instrs: list[Instr], wanted: set[Register], found: dict[Register, set[int]]
+) -> set[Register]:
+    """Note who defines the registers at the end of these instructions; returns those that may hold
+    a value from above."""
+    left = set(wanted)
+    for at in reversed(instrs):
+        for register in left.intersection(at.defs):
+            found[register].add(at.index)
+            if not at.may_define:
+                left.discard(register)
+    return left
+
+
+def _is_of_warp(fn: Function, register: Register) -> bool:
+    """True for a register of machine code that all threads of a warp share."""
+    return fn.is_machine and register.name.startswith(("U", "B"))
 
 
 def _first(value: LiveValue) -> int:
@@ -198,7 +221,7 @@ def _count(cfg: Cfg, liveness: Liveness) -> list[int]:
     """The packed counts after each instruction."""
     fn = cfg.function
     packed = [0] * len(fn.instrs)
-    weights = [_weight(r.type, r.vector) for r in fn.registers]
+    weights = [0 if _is_of_warp(fn, r) else _weight(r.type, r.vector) for r in fn.registers]
     by_weight: dict[int, list[int]] = {}
     for bit, register in enumerate(liveness.crossing):
         by_weight.setdefault(weights[register.index], []).append(bit)

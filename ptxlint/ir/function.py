@@ -117,6 +117,7 @@ class Function:
         "end_offset",
         "instrs",
         "is_declaration",
+        "is_machine",
         "items",
         "kind",
         "labels",
@@ -152,6 +153,8 @@ class Function:
         self.offset = offset
         self.end_offset = offset
         self.is_declaration = True
+        self.is_machine = False
+        """Machine code, whose registers are those of the hardware."""
         self.items: list[Item] = []
         self.instrs: list[Instr] = []
         self.registers: list[Register] = []

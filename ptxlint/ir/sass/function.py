@@ -36,6 +36,7 @@ class SassFunction(Function):
     def __init__(self, name: str, kind: str, offset: int) -> None:
         super().__init__(name, kind, (), (), (), {}, (), offset)
         self.is_declaration = False
+        self.is_machine = True
         self.addresses: list[int] = []
         self.controls: list[Control] = []
 

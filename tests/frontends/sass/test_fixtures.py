@@ -12,6 +12,8 @@ import pytest
 
 from ptxlint.cfg.build import build as build_cfg
 from ptxlint.cfg.graph import Cfg
+from ptxlint.dataflow.pressure import PressureAnalysis
+from ptxlint.facts import Facts
 from ptxlint.frontends.cubin import read_cubin
 from ptxlint.frontends.sass import memo, parse
 from ptxlint.frontends.toolkit import ToolError
@@ -142,3 +144,24 @@ def test_no_more_registers_are_named_than_the_cubin_counts(
         counted = kernels[fn.name].registers
         assert counted is not None
         assert max(numbers, default=-1) < counted.value
+
+
+def test_no_more_registers_are_live_than_the_cubin_counts(
+    build: Any, listing: Listing, assembled: Callable[..., Any]
+) -> None:
+    kernels = read_cubin(assembled(build).cubin).kernels
+    module = parse(listing(build))
+    for fn in module.kernels():
+        pressure = Facts(module, fn).get(PressureAnalysis)
+        counted, peak = kernels[fn.name].registers, pressure.peak_instr
+        assert counted is not None
+        # Registers that calls take are counted for the kernel, and live in what it calls.
+        calls = any(i.shape.row.is_call for i in fn.instrs)
+        assert peak is not None
+        assert 0 < pressure.peak.words <= counted.value
+        assert calls or counted.value < 40 or pressure.peak.words > counted.value / 2
+        values = pressure.live_at(peak)
+        assert sum(v.words for v in values) == pressure.peak.words
+        assert all(v.register.name.startswith("R") for v in values if v.words)
+        # The stack pointer alone comes from nowhere, and results of calls come from their callee.
+        assert calls or {v.register.name for v in values if not v.definitions} <= {"R1"}
