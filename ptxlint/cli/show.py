@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @click.command("show", context_settings=CONTEXT)
-@click.argument("what", type=click.Choice(["cfg", "ir", "facts"]))
+@click.argument("what", type=click.Choice(["cfg", "ir", "facts", "pressure"]))
 @click.argument("file", metavar="FILE")
 @click.argument("positional", metavar="[KERNEL]", required=False)
 @click.option("--kernel", metavar="NAME", help="Show only this kernel.")
@@ -38,7 +38,11 @@ if TYPE_CHECKING:
     type=click.Choice(["text", "json", "dot", "svg"]),
     default="text",
     show_default=True,
-    help="json is for facts, dot and svg are for cfg.",
+    help="json is for facts and pressure, dot for cfg, svg for cfg and pressure.",
+)
+@click.option("--no-exact", is_flag=True, help="Run no assembler (pressure).")
+@click.option(
+    "--ptxas", metavar="PROGRAM", default="", help="The assembler to take registers of (pressure)."
 )
 @click.option("--output", metavar="FILE", help="Write to a file.")
 def command(
@@ -49,23 +53,36 @@ def command(
     line: str | None,
     launch: str | None,
     format_: str,
+    no_exact: bool,
+    ptxas: str,
     output: str | None,
 ) -> int:
-    """Print the control-flow graph, the IR or the facts of a kernel, or of all in the file.
+    """Print the control-flow graph, the IR, the facts or the registers of a kernel, or of all in
+    the file.
 
     \b
     cfg    blocks, edges with their conditions, dominators, loops
     ir     the parsed module, printed back as PTX
     facts  at every instruction: live registers, uniformity, index polynomials, accesses with their
            guards, what masked-off lanes hold, numbers, reductions, findings and verdicts
+    pressure  live registers along the program, the peak with the lines that hold values there, the
+           registers that an assembler takes, and the steps of occupancy; takes machine code, too
     """
     _refuse_misfits(what, format_, line, launch)
+    if (no_exact or ptxas) and what != "pressure":
+        raise click.UsageError("--ptxas and --no-exact are for `show pressure` only")
     if positional and kernel and positional != kernel:
         raise click.UsageError(f"two kernels are named: {positional} and {kernel}")
     kernel = kernel or positional
     lines = _lines(line) if line else None
+    if what == "pressure":
+        from ptxlint.cli.show_pressure import show_pressure
+
+        text, code = show_pressure(file, kernel, format_, None if no_exact else ptxas)
+        write(text, output)
+        return code
     module, code = _load(file)
-    functions = _functions(module, kernel, file)
+    functions = functions_of(module, kernel, file)
     if what == "facts":
         text = _render_facts(format_, module, functions, lines, launch)
     else:
@@ -76,9 +93,12 @@ def command(
 
 def _refuse_misfits(what: str, format_: str, line: str | None, launch: str | None) -> None:
     """Options that do not go together end the command."""
-    fitting = {"dot": "cfg", "svg": "cfg", "json": "facts"}.get(format_, what)
-    if fitting != what:
-        raise click.UsageError(f"--format {format_} is for `show {fitting}` only")
+    fitting = {
+        "dot": ("cfg",), "svg": ("cfg", "pressure"), "json": ("facts", "pressure")
+    }.get(format_, (what,))  # fmt: skip
+    if what not in fitting:
+        names = " and ".join(f"`show {name}`" for name in fitting)
+        raise click.UsageError(f"--format {format_} is for {names} only")
     if line and what != "facts":
         raise click.UsageError("--line is for `show facts` only")
     if launch and what != "facts":
@@ -120,7 +140,7 @@ def _load(file: str) -> tuple[Module, int]:
     return module, code
 
 
-def _functions(module: Module, kernel: str | None, file: str) -> list[Function]:
+def functions_of(module: Module, kernel: str | None, file: str) -> list[Function]:
     """The function of that name, or all with a body."""
     functions = [f for f in module.functions if not f.is_declaration]
     names = [f.name for f in functions]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from ptxlint.cfg.build import CfgAnalysis
 from ptxlint.cfg.graph import EXIT, Block, Cfg
 from ptxlint.cfg.loops import LoopForest, LoopsAnalysis
 from ptxlint.facts import Facts
+from ptxlint.ir.instruction import Instr
 from ptxlint.ir.module import Module
 
 SHOWN = 8
@@ -93,8 +95,13 @@ class CfgView:
 
 def python_lines(block: Block, cfg: Cfg, module: Module) -> str:
     """`softmax.py:10-12, 15` for the lines that a block's instructions come from."""
+    return lines_of(cfg.instructions(block), module)
+
+
+def lines_of(instrs: Iterable[Instr], module: Module) -> str:
+    """`softmax.py:10-12, 15` for the lines that instructions come from."""
     lines: dict[str, set[int]] = {}
-    for instr in cfg.instructions(block):
+    for instr in instrs:
         frame = module.python_frame(instr.loc)
         if frame is not None and frame.line > 0:
             lines.setdefault(frame.path, set()).add(frame.line)

@@ -386,7 +386,7 @@ def test_show_facts_as_json(folder: Path) -> None:
         (["cfg", "stray.ptx", "--launch", "l.json"], "--launch is for `show facts` only"),
         (["facts", "stray.ptx", "--launch", "gone.json"], "gone.json"),
         (["facts", "stray.ptx", "--launch", str(LAUNCH)], "launch of stray"),
-        (["cfg", "stray.ptx", "--format", "json"], "is for `show facts` only"),
+        (["cfg", "stray.ptx", "--format", "json"], "is for `show facts` and `show pressure` only"),
         (["facts", "stray.ptx", "stray", "--kernel", "other"], "two kernels are named"),
         (["facts", "stray.ptx", "--kernel", "strya"], "did you mean stray?"),
         (["cfg", "gone.ptx"], "no such file"),
