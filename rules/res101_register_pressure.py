@@ -118,7 +118,8 @@ class RegisterPressure(Rule):
     )
     fix = (
         "Use a smaller tile or more warps (each thread then holds fewer elements), or shorten the "
-        "lives of the values at the lines named."
+        "lives of the values at the lines named. `ptxlint show pressure` draws the registers along "
+        "the program, with all lines that hold values at the peak."
     )
     refs = (
         "https://docs.nvidia.com/cuda/cuda-c-best-practices-guide/index.html#register-pressure",

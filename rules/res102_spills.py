@@ -48,7 +48,8 @@ class Spills(Rule):
     )
     fix = (
         "Use a smaller tile or more warps, keep fewer values alive at the lines named, or allow "
-        "more registers (`maxnreg`, `num_warps`)."
+        "more registers (`maxnreg`, `num_warps`). `ptxlint show pressure` draws them along the "
+        "program."
     )
     refs = (
         "https://docs.nvidia.com/cuda/cuda-c-best-practices-guide/index.html#register-pressure",

@@ -33,6 +33,8 @@ _FIELD = 24
 _LIMIT = (1 << _FIELD) - 1
 _CLASSES = ("predicates", "b16", "b32", "b64", "b128")
 _TOTAL = _FIELD * len(_CLASSES)
+_MOST_COPIES = 64
+"""Definitions that are looked at for the place of one value."""
 
 
 class Counts(NamedTuple):
@@ -63,12 +65,14 @@ class LiveValue(NamedTuple):
 class Holder(NamedTuple):
     """A place in the source whose values are live at some point, and the words they take.
 
-    `frame` is None for values without a known place.
+    `frame` is None for values without a known place; `first` is the first instruction there that
+    makes one of them.
     """
 
     frame: SourceFrame | None
     words: int
     values: tuple[LiveValue, ...]
+    first: Instr | None
 
 
 class Pressure:
@@ -116,32 +120,52 @@ class Pressure:
     def holders(self, instr: Instr, module: Module) -> list[Holder]:
         """What is live just after the instruction by source line, most words first.
 
-        A value with several definitions is put to the first one that has a place.
+        A value with several definitions is put to the first one on a known line (compilers give
+        line 0 to what they make themselves), a copy without a line to what it copies.
         """
         by_line: dict[tuple[str, int] | None, list[LiveValue]] = {}
-        frames: dict[tuple[str, int] | None, SourceFrame | None] = {}
+        frames: dict[tuple[str, int] | None, SourceFrame | None] = {None: None}
+        firsts: dict[tuple[str, int] | None, Instr] = {}
         for value in self.live_at(instr):
-            places = (module.python_frame(d.loc) for d in value.definitions)
-            frame = next((f for f in places if f is not None), None)
-            key = None if frame is None else (frame.path, frame.line)
-            frames.setdefault(key, frame)
+            key = None
+            origin = self._origin(value, module)
+            if origin is not None:
+                frame, first = origin
+                key = (frame.path, frame.line)
+                frames.setdefault(key, frame)
+                if key not in firsts or first.index < firsts[key].index:
+                    firsts[key] = first
             by_line.setdefault(key, []).append(value)
         holders = [
-            Holder(frames[key], sum(v.words for v in values), tuple(values))
+            Holder(frames[key], sum(v.words for v in values), tuple(values), firsts.get(key))
             for key, values in by_line.items()
         ]
         holders.sort(key=lambda h: (-h.words, h.frame is None, h.frame or ()))
         return holders
 
+    def _origin(self, value: LiveValue, module: Module) -> tuple[SourceFrame, Instr] | None:
+        """The first definition of a value on a known line, and that line."""
+        work = list(value.definitions)
+        seen = set(work)
+        for instr in work:
+            frame = module.python_frame(instr.loc)
+            if frame is not None and frame.line > 0:
+                return frame, instr
+            if instr.opcode != "mov" or len(instr.uses) != 1 or len(work) > _MOST_COPIES:
+                continue
+            (source,) = instr.uses
+            for before in self._definitions(instr, {source})[source]:
+                if before not in seen:
+                    seen.add(before)
+                    work.append(before)
+        return None
+
     def origins(self, instr: Instr, module: Module, most: int) -> list[tuple[int, Instr]]:
         """Where the values come from that are live just after an instruction: 32-bit words, and
         the first instruction, for each of the source lines that hold most (of the instructions, if
         no line is known)."""
-        found: list[tuple[int, Instr]] = []
-        for holder in self.holders(instr, module):
-            first = next((v.definitions[0] for v in holder.values if v.definitions), None)
-            if first is not None and holder.frame is not None:
-                found.append((holder.words, first))
+        holders = self.holders(instr, module)
+        found = [(holder.words, holder.first) for holder in holders if holder.first is not None]
         if not found:
             by_instr: dict[Instr, int] = {}
             for value in self.live_at(instr):

@@ -110,6 +110,35 @@ ret;
     assert shown == [(("softmax.py", 7), 4, 4), (("softmax.py", 3), 2, 1), (None, 1, 1)]
 
 
+def test_copies_on_no_line_hold_what_they_copy() -> None:
+    # As compilers write loops: the sum is carried in %r1 and copied to %r2 on line 0.
+    body = """
+.loc 1 5 1
+mov.u64 %rd1, 0;
+.loc 1 0 1
+mov.u32 %r1, 0;
+again:
+.loc 1 0 1
+mov.u32 %r2, %r1;
+add.u64 %rd2, %rd1, 8;
+.loc 1 9 1
+ld.global.b32 %r3, [%rd1];
+.loc 1 10 1
+add.u32 %r1, %r2, %r3;
+st.global.b32 [%rd2], %r1;
+bra again;
+"""
+    facts = facts_of(body)
+    pressure = facts.get(PressureAnalysis)
+    at = facts.function.instrs[4]
+    holders = pressure.holders(at, facts.module)
+    shown = [(h.frame and h.frame.line, h.words, h.first and h.first.index) for h in holders]
+    assert shown == [(5, 2, 0), (None, 2, None), (9, 1, 4), (10, 1, 5)]
+    assert pressure.origins(at, facts.module, 2) == [
+        (2, facts.function.instrs[0]), (1, facts.function.instrs[4])
+    ]  # fmt: skip
+
+
 def test_a_value_with_a_write_above_and_guarded_ones_below_it() -> None:
     body = (
         "mov.u32 %r1, 0;\nmov.u32 %r1, 1;\n@%p1 mov.u32 %r1, 2;\nst.global.b32 [%rd1], %r1;\nret;"
