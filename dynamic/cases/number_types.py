@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import frexp, ldexp
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -36,9 +37,9 @@ class NumberType(NamedTuple):
 
     @property
     def overflows_at(self) -> float:
-        """Numbers from here on become infinite; exact but for float64, where nothing does."""
-        half = self.unit * 2.0 ** np.floor(np.log2(self.largest))
-        return float(self.largest + half)
+        """Numbers from here on become infinite; of float64 none that it has."""
+        _, exponent = frexp(self.largest)
+        return self.largest + ldexp(self.unit, exponent - 1)
 
     def spacing(self, values: F64) -> F64:
         """A unit in the last place of finite numbers: how far apart the type has them there."""

@@ -6,21 +6,18 @@ belongs into a child process.
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-import traceback
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, NamedTuple
 
+from ptxlint.dynamic.operators.executing import executed, told
+from ptxlint.dynamic.operators.kernelbench import is_pair, kernelbench
 from ptxlint.dynamic.operators.spec import Operator, SpecError
 
 _WHOLE: Final = "operator"
 """A variable of this name makes an operator that is called as its file is."""
-_MODULES: Final = "ptxlint_specs_"
-"""Spec files are modules under names that begin so: a file `torch.py` is not torch."""
 
 
 class Place(NamedTuple):
@@ -58,10 +55,20 @@ def load(place: Place) -> dict[str, Operator]:
     """Execute a spec file: its operators by name, in the file's order.
 
     An operator is called as it says itself, else as its variable; one in a variable `operator` as
-    the file. Variables that begin with `_` are not looked at. Its directory comes first on
-    `sys.path`, and stays there. Raises `SpecError` with file and line, whatever the file does.
+    the file. Variables that begin with `_` are not looked at. A file without operators that has
+    `Model` and `ModelNew` is one (`kernelbench`). Raises `SpecError` with file and line, whatever
+    the file does.
     """
-    found = operators_in(executed(place.path), place.path)
+    module = executed(place.path)
+    found = operators_in(module, place.path)
+    if not found and is_pair(module):
+        name = Path(place.path).stem
+        try:
+            found = {name: kernelbench(place.path, name=name)}
+        except SpecError:
+            raise
+        except Exception as error:
+            raise SpecError(told(error, place.path)) from error
     if not found:
         raise SpecError(f"{place.path}: no operators: assign an `Operator` to a variable")
     if not place.name:
@@ -69,30 +76,6 @@ def load(place: Place) -> dict[str, Operator]:
     if place.name not in found:
         raise SpecError(f"{place.path}: no operator {place.name!r}; it has {', '.join(found)}")
     return {place.name: found[place.name]}
-
-
-def executed(path: str) -> ModuleType:
-    """A file of Python, executed as a module. Raises `SpecError` with file and line."""
-    file = Path(path)
-    if str(file.parent.resolve()) not in sys.path:
-        sys.path.insert(0, str(file.parent.resolve()))
-    name = _MODULES + file.stem
-    spec = importlib.util.spec_from_file_location(name, file.resolve())
-    if spec is None or spec.loader is None:
-        raise SpecError(f"{path}: not a file of Python (*.py)")
-    module = importlib.util.module_from_spec(spec)
-    # Triton and dataclasses look functions' modules up there.
-    sys.modules[name] = module
-    try:
-        spec.loader.exec_module(module)
-    except SyntaxError as error:
-        raise SpecError(f"{error.filename or path}:{error.lineno or 1}: {error.msg}") from None
-    except FileNotFoundError as error:
-        missing = error.filename == str(file.resolve())
-        raise SpecError(f"{path}: no such file" if missing else _told(error, path)) from error
-    except (Exception, SystemExit) as error:
-        raise SpecError(_told(error, path)) from error
-    return module
 
 
 def operators_in(module: ModuleType, path: str) -> dict[str, Operator]:
@@ -118,14 +101,4 @@ def _is_private(path: Path) -> bool:
     return any(part.startswith(("_", ".")) for part in path.parts)
 
 
-def _told(error: BaseException, path: str) -> str:
-    """An exception with the last line of the file that led to it."""
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if frame.filename == str(Path(path).resolve())]
-    line = own[-1].lineno if own else 1
-    if isinstance(error, SystemExit):
-        return f"{path}:{line}: it ends the process (exit status {error.code!r})"
-    return f"{path}:{line}: {type(error).__name__}: {error}"
-
-
-__all__ = ["Place", "executed", "load", "operators_in", "places"]
+__all__ = ["Place", "load", "operators_in", "places"]

@@ -1,0 +1,61 @@
+"""Executing a file that people wrote, as a module."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import sys
+import traceback
+from pathlib import Path
+from types import ModuleType
+
+from ptxlint.dynamic.operators.spec import SpecError
+
+
+def executed(path: str) -> ModuleType:
+    """A file of Python, executed as a module.
+
+    Its directory comes first on `sys.path`, and stays there. Raises `SpecError` with file and line,
+    whatever the file does.
+    """
+    file = Path(path)
+    if str(file.parent.resolve()) not in sys.path:
+        sys.path.insert(0, str(file.parent.resolve()))
+    # Two files of one name are two modules, and a file `torch.py` is not torch.
+    place = hashlib.sha256(str(file.resolve()).encode()).hexdigest()[:8]
+    name = f"ptxlint_specs_{place}_{file.stem}"
+    spec = importlib.util.spec_from_file_location(name, file.resolve())
+    if spec is None or spec.loader is None:
+        raise SpecError(f"{path}: not a file of Python (*.py)")
+    module = importlib.util.module_from_spec(spec)
+    # Triton and dataclasses look functions' modules up there.
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except SyntaxError as error:
+        raise SpecError(f"{error.filename or path}:{error.lineno or 1}: {error.msg}") from None
+    except FileNotFoundError as error:
+        missing = error.filename == str(file.resolve())
+        raise SpecError(f"{path}: no such file" if missing else told(error, path)) from error
+    except (Exception, SystemExit) as error:
+        raise SpecError(told(error, path)) from error
+    return module
+
+
+def located(path: str) -> str:
+    """A path as it is, or from the directories of files that were executed."""
+    places = [Path(path), *(Path(entry) / path for entry in sys.path)]
+    return next((str(place) for place in places if place.is_file()), path)
+
+
+def told(error: BaseException, path: str) -> str:
+    """An exception with the last line of the file that led to it."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if frame.filename == str(Path(path).resolve())]
+    line = own[-1].lineno if own else 1
+    if isinstance(error, SystemExit):
+        return f"{path}:{line}: it ends the process (exit status {error.code!r})"
+    return f"{path}:{line}: {type(error).__name__}: {error}"
+
+
+__all__ = ["executed", "located", "told"]
