@@ -109,6 +109,24 @@ class GuardLost(Rule):
             ptx=_PTX,
         ),
         Sample(
+            "both branches of an if store to one address: one store of what was selected",
+            f"{_START}ULDC UR6, c[0x0][0x218]\nISETP.GE.AND P0, PT, R0, UR6, PT\n"
+            f"SEL R4, R0, RZ, !P0\n{_STORE}STG.E desc[UR4][R2.64], R4\nEXIT",
+            level="sass",
+            ptx=_PTX.replace("ret;", "@!%p1 st.global.b32 [%rd3], 0;\nret;"),
+        ),
+        Sample(
+            "a copy that only fills with zeros reads nothing",
+            f"{_START}{_STORE}LDGSTS.E.BYPASS.128 [R6], desc[UR4][R2.64], !PT\nEXIT",
+            level="sass",
+            ptx=_PTX.replace(
+                "@%p1 st.global.b32 [%rd3], %r2;",
+                ".shared .align 16 .b8 tile[2048];\nmov.u32 %r3, tile;\n"
+                "selp.b32 %r4, 16, 0, %p1;\n"
+                "cp.async.cg.shared.global [%r3], [%rd3], 16, %r4;",
+            ),
+        ),
+        Sample(
             "a guard that holds for every thread may go",
             f"{_START}{_STORE}STG.E desc[UR4][R2.64], R0\nEXIT",
             level="sass",

@@ -29,6 +29,14 @@ _MADE: Final = ("fdiv", "div", "min", "max")
 _AXES: Final = "xyz"
 
 
+class Point(NamedTuple):
+    """Values of what conditions are made of: those that are set, by the number of the atom, and
+    one for all others, or the nearest that they can have; the bits of the thread's number are 0."""
+
+    settings: tuple[tuple[int, int], ...]
+    others: int
+
+
 class Condition(NamedTuple):
     """`polynomial >= 0`, or `polynomial != 0`, and the atoms at the bottom of it, by number."""
 
@@ -36,11 +44,21 @@ class Condition(NamedTuple):
     is_unequal: bool
     leaves: dict[int, Atom]
 
-    def holds(self, values: dict[int, int]) -> bool | None:
-        """Whether it is so for these values of the leaves; None where it divides by zero."""
+    def value(self, point: Point) -> int | None:
+        """The polynomial at a point; None where it divides by zero."""
+        leaves = self.leaves.values()
+        others = point.others
+        values = {a.number: 0 if a.kind == "bit" else _within(a, others) for a in leaves}
+        values.update(point.settings)
         try:
-            value = _value(self.polynomial, values)
+            return _value(self.polynomial, values)
         except ZeroDivisionError:
+            return None
+
+    def holds(self, point: Point) -> bool | None:
+        """Whether it is so at a point; None where it divides by zero."""
+        value = self.value(point)
+        if value is None:
             return None
         return value != 0 if self.is_unequal else value >= 0
 
@@ -97,9 +115,29 @@ class GuardInputs:
         found = set()
         for atom in condition.leaves.values():
             named = self._input(atom)
-            if named is not None and named not in found and self._decides(condition, atom):
+            if named is not None and named not in found and self._failing(condition, atom):
                 found.add(named)
         return found
+
+    def failing(self, instr: Instr, known: frozenset[Input]) -> set[Point]:
+        """Points at which an instruction does not run, and runs or not by inputs beyond those that
+        are known: at another value of such an input what fails here holds."""
+        found: set[Point] = set()
+        for conjunct, inputs in (self.by_conjunct(instr) or {}).items():
+            condition = self._conditions[conjunct]
+            if condition is not None and not inputs <= known:
+                for atom in condition.leaves.values():
+                    if self._input(atom) not in (None, *known):
+                        found.update(self._failing(condition, atom))
+        return found
+
+    def fails(self, instr: Instr, point: Point) -> bool:
+        """True if it is certain that an instruction does not run at a point."""
+        by_conjunct = self.by_conjunct(instr)
+        if by_conjunct is None:
+            return True
+        conditions = [self._conditions[conjunct] for conjunct in by_conjunct]
+        return any(c is not None and c.holds(point) is False for c in conditions)
 
     def _input(self, atom: Atom) -> Input | None:
         if atom.kind == "param":
@@ -112,29 +150,36 @@ class GuardInputs:
             return MEMORY
         return THREAD if atom.kind == "bit" else None
 
-    def _decides(self, condition: Condition, atom: Atom) -> bool:
-        """True if the condition holds for some values of an atom and not for others."""
+    def _failing(self, condition: Condition, atom: Atom) -> list[Point]:
+        """Points at which the condition fails that holds for another value of the atom; of a bit of
+        the thread's number, for another thread."""
         if atom.kind == "bit":
-            return self._differs_by_thread(condition) or _parts_threads(condition, atom)
-        for rest in _OTHERS:
-            values = _all(condition, rest)
-            tried = (_within(atom, value) for value in _TRIED)
-            seen = {condition.holds({**values, atom.number: value}) for value in tried}
-            if {True, False} <= seen:
-                return True
-        return False
+            return [*self._other_threads(condition), *_parted(condition, atom)]
+        found = []
+        for others in _OTHERS:
+            tried = [Point(((atom.number, _within(atom, v)),), others) for v in _TRIED]
+            found += _told_apart(condition, tried)
+        return found
 
-    def _differs_by_thread(self, condition: Condition) -> bool:
-        """True if a condition of nothing but the thread's number holds for some threads and not
-        for others."""
+    def _other_threads(self, condition: Condition) -> list[Point]:
+        """The threads for which a condition of nothing but their number fails, if it holds for
+        others."""
         leaves = condition.leaves.values()
         if self._threads is None or any(a.kind != "bit" or a.data[0] != "x" for a in leaves):
-            return False
-        seen = {
-            condition.holds({a.number: tid >> a.data[1] & 1 for a in leaves})
+            return []
+        threads = [
+            Point(tuple((a.number, tid >> a.data[1] & 1) for a in leaves), 0)
             for tid in range(self._threads)
-        }
-        return {True, False} <= seen
+        ]
+        return _told_apart(condition, threads)
+
+
+def _told_apart(condition: Condition, points: list[Point]) -> list[Point]:
+    """Those of some points at which a condition fails, if it holds at others."""
+    holds = [condition.holds(point) for point in points]
+    return (
+        [p for p, held in zip(points, holds, strict=True) if held is False] if True in holds else []
+    )
 
 
 def _threads_along_x(fn: Function) -> int | None:
@@ -159,40 +204,27 @@ def _condition(conjunct: Conjunct) -> Condition | None:
     return Condition(poly, is_unequal, leaves)
 
 
-def _parts_threads(condition: Condition, bit: Atom) -> bool:
-    """True if an input has a value for which a condition holds or not by a bit of the thread's
-    number alone: `n - tid >= 1` at `n = 1`."""
+def _parted(condition: Condition, bit: Atom) -> list[Point]:
+    """Points at which a condition fails by a bit of the thread's number alone: `n - tid >= 1` does
+    for tid 1, and not for tid 0, at `n = 1`."""
+    found = []
     for atom in condition.leaves.values():
-        if atom.kind not in ("param", "load", "ctaid"):
-            continue
-        for rest in _OTHERS:
-            values = {**_all(condition, rest), bit.number: 0}
-            for value in _near(condition, values, atom):
-                known = {**values, atom.number: value}
-                seen = {condition.holds({**known, bit.number: b}) for b in (0, 1)}
-                if seen == {True, False}:
-                    return True
-    return False
+        if atom.kind in ("param", "load", "ctaid"):
+            for others in _OTHERS:
+                for value in _near(condition, atom, others):
+                    known = (atom.number, value)
+                    both = [Point((known, (bit.number, b)), others) for b in (0, 1)]
+                    found += _told_apart(condition, both)
+    return found
 
 
-def _near(condition: Condition, values: dict[int, int], atom: Atom) -> list[int]:
+def _near(condition: Condition, atom: Atom, others: int) -> list[int]:
     """Values of an atom near that at which a condition changes, if it is linear in the atom."""
-    try:
-        start, following = (
-            _value(condition.polynomial, {**values, atom.number: value}) for value in (0, 1)
-        )
-    except ZeroDivisionError:
-        return []
-    if start == following:
+    start, following = (condition.value(Point(((atom.number, v),), others)) for v in (0, 1))
+    if start is None or following is None or start == following:
         return []
     near = -start // (following - start)
     return [value for value in (near - 1, near, near + 1) if atom.low <= value <= atom.high]
-
-
-def _all(condition: Condition, value: int) -> dict[int, int]:
-    """The first thread, and this value, or the nearest that it can have, for all else."""
-    leaves = condition.leaves.values()
-    return {a.number: 0 if a.kind == "bit" else _within(a, value) for a in leaves}
 
 
 def _within(atom: Atom, value: int) -> int:

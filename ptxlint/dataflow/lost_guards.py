@@ -1,9 +1,11 @@
 """Accesses of machine code that run whatever the guard says which they have in the PTX.
 
-Both are tied by the lines of the source that their line tables name: `ptxas` copies them from the
-`.loc` in front of each instruction. An access of machine code comes from one or more accesses of
-its kind on its line, and runs only where one of these does. So it has to depend on all inputs that
-the guard of one of these depends on for certain; if it does for none, the guard is lost.
+Both are tied by the line of the source that the line table names: `ptxas` copies it from the
+`.loc` in front of each instruction. Of a line that is inlined at several places it may name the
+wrong one (measured), so these are taken together. An access of machine code comes from one or more
+accesses of its kind on its line, and runs only where one of these does. So it has to depend on all
+inputs that the guard of one of these depends on for certain; if it does for none, the guard is
+lost.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from ptxlint.facts import Facts
 from ptxlint.ir.instruction import Instr
 from ptxlint.ir.module import Module
 from ptxlint.ir.opcodes import memory_of
+from ptxlint.ir.operand import Negated, SpecialRegister
 from ptxlint.source import Loc
 
 _KINDS: Final = {
@@ -28,7 +31,9 @@ _KINDS: Final = {
     "LDGSTS": "copy", "UTMALDG": "copy", "UTMASTG": "copy", "UTMAREDG": "copy", "UBLKCP": "copy",
     "UBLKRED": "copy",
 }  # fmt: skip
-_Line: TypeAlias = tuple[tuple[str, int], ...]
+_HIDDEN: Final = ("opaque", "load", "select")
+"""Atoms of which two may be the same value."""
+_Line: TypeAlias = tuple[str, int]
 _Place: TypeAlias = tuple[_Line, str]
 
 
@@ -72,7 +77,7 @@ def survival(ptx: Facts, machine: Facts) -> Survival:
             kept += 1
             continue
         access, needed = min(guards, key=lambda guard: len(guard[1] - found))
-        if not origins.has_rival(place, found):
+        if not origins.is_merged(place, found):
             lost.append(LostGuard(instr, access, tuple(sorted(needed - found))))
     return Survival(len(accesses), kept, tuple(lost))
 
@@ -101,30 +106,33 @@ class _Origins:
                 found.append((instr, needed))
         return found
 
-    def has_rival(self, place: _Place, found: frozenset[Input]) -> bool:
-        """True if what stands at a place and depends on no more than `found` may be two accesses to
-        one address in one: with guards that have no conjunct in common which tells them apart from
-        it, the two together may run always, as the branches of an `if` and its `else` do."""
+    def is_merged(self, place: _Place, found: frozenset[Input]) -> bool:
+        """True if what stands at a place and depends on no more than `found` may be several
+        accesses to one address in one, as the stores of an `if` and its `else`: these together may
+        run whatever their guards say. They do not if none of them runs at a point at which one
+        would for another value of an input that is missing."""
         known = {a.instr.index: a for a in self._facts.get(AccessAnalysis).in_global}
         for instr in self._by_place[place]:
-            guard = self._inputs.by_conjunct(instr) or {}
-            telling = {conjunct for conjunct, inputs in guard.items() if not inputs <= found}
             mine = known.get(instr.index)
+            points = self._inputs.failing(instr, found)
             for other in self._by_kind[place[1]]:
-                if other is instr or not _may_be_one(mine, known.get(other.index)):
-                    continue
-                theirs = self._inputs.by_conjunct(other)
-                if theirs is not None:
-                    telling &= theirs.keys()
-            if not telling:
+                if other is not instr and _may_be_one(mine, known.get(other.index)):
+                    points = {p for p in points if self._inputs.fails(other, p)}
+            if not points:
                 return True
         return False
 
 
 def _may_be_one(one: Access | None, other: Access | None) -> bool:
-    if one is None or other is None or not one.base or not other.base:
-        return True
-    return one.base == other.base and one.offset == other.offset
+    """True if two accesses may be seen to have the same address."""
+    if one is None or other is None or one.base != other.base:
+        return one is None or other is None or not one.base or not other.base
+    gap = one.offset - other.offset
+    if gap.is_constant:
+        return not gap.constant
+    atoms = one.offset.table.atoms
+    inside = {number for atom in gap.atoms() for number in atom.inner}
+    return any(atoms[number].kind in _HIDDEN for number in inside)
 
 
 def _accesses(facts: Facts) -> Iterator[tuple[_Place, Instr]]:
@@ -140,7 +148,9 @@ def _accesses(facts: Facts) -> Iterator[tuple[_Place, Instr]]:
         elif isinstance(item, Instr):
             kind = _KINDS.get(item.opcode, "")
             place = _line(facts.module, loc if has_own else item.loc)
-            if kind and place and _is_global(item) and cfg.is_reachable(item):
+            if not kind or place is None or not cfg.is_reachable(item):
+                continue
+            if _is_global(item) and not _never_runs(item):
                 yield (place, kind), item
 
 
@@ -150,10 +160,17 @@ def _is_global(instr: Instr) -> bool:
     return "global" in spaces or "" in spaces
 
 
-def _line(module: Module, loc: Loc | None) -> _Line:
-    """The lines of a place, innermost first, as the line table of a cubin has them."""
-    chain = [] if loc is None else loc.chain()
-    return tuple((module.files[at.file].name, at.line) for at in chain if at.file in module.files)
+def _never_runs(instr: Instr) -> bool:
+    """True for a copy that only fills with zeros: `LDGSTS …, !PT` reads nothing."""
+    return instr.opcode == "LDGSTS" and any(
+        isinstance(o, Negated) and o.operand == SpecialRegister("PT") for o in instr.operands
+    )
+
+
+def _line(module: Module, loc: Loc | None) -> _Line | None:
+    """The innermost line of a place."""
+    entry = None if loc is None else module.files.get(loc.file)
+    return None if loc is None or entry is None else (entry.name, loc.line)
 
 
 __all__ = ["LostGuard", "Survival", "survival"]
