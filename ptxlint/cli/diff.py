@@ -54,6 +54,8 @@ def command(
     from ptxlint.comparison.report import NothingError, compare
     from ptxlint.comparison.tolerance import ToleranceError, read
 
+    if old == new == "-":
+        raise click.UsageError("standard input can be one side alone")
     try:
         limits = read(fail_on)
         if no_verdicts and any(limit.name == "verdicts" for limit in limits):

@@ -18,7 +18,7 @@ def resources_of(kernel: KernelRecord, ptxas: str | None, notes: list[str]) -> R
     """The resources of a kernel: what a cubin or a log says, else what an assembler makes of PTX
     (`ptxas` names it, "" is the one that fits, None runs none). Spills that no log tells are
     counted in the machine code. Why something is not known goes to `notes`, once."""
-    known = kernel.resources()
+    known = kernel.resources(notes)
     if known.registers is None and not kernel.is_machine and ptxas is not None:
         try:
             found = exact(kernel.module, ptxas).get(kernel.name)

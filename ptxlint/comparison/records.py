@@ -93,13 +93,14 @@ class KernelRecord:
         found = canonical(self.placed)
         self._identity, self._shape = found.identity, found.shape
 
-    def resources(self) -> Resources:
+    def resources(self, notes: list[str]) -> Resources:
         """What the cubin itself, a cubin, a log or metadata beside the file say, without running an
-        assembler."""
+        assembler. What of it cannot be used goes to `notes`."""
         if self.is_machine:
             known = machine_resources(self.facts, self.cubin, self.path)
         else:
-            known = resources_beside(self.path).get(self.name, Resources(self.arch))
+            beside = resources_beside(self.path, self.arch, notes)
+            known = beside.get(self.name, Resources(self.arch))
         if self.metadata is not None and self.metadata.shared is not None:
             known = known._replace(dynamic_shared=Amount(self.metadata.shared, METADATA))
         return known
@@ -112,7 +113,11 @@ class KernelRecord:
         """A PTX kernel as machine code, of the cubin beside it; None if that has no such kernel.
         Raises `ToolError` if it cannot be disassembled."""
         data = self.cubin_beside()
-        return None if data is None else self._in(data, splitext(self.path)[0] + ".cubin")
+        path = splitext(self.path)[0] + ".cubin"
+        code = None if data is None else self._in(data, path)
+        if code is not None and base(code.arch) != base(self.arch):
+            raise ToolError(f"{path} is for {code.arch}, and the PTX beside it for {self.arch}")
+        return code
 
     def assembled(self, ptxas: str) -> KernelRecord | None:
         """A PTX kernel as the machine code that an assembler makes of it; `ptxas` names one, "" is

@@ -285,6 +285,7 @@ class FileCheck:
 
     def _machine_facts(self, module: Module) -> dict[str, Facts]:
         """The kernels of the cubin that was assembled, or that lies beside; none without."""
+        from ptxlint.engine.baseline.entries import base
         from ptxlint.engine.resources import assembled, cubin_beside, machine_facts
         from ptxlint.frontends.toolkit import ToolError
 
@@ -293,7 +294,8 @@ class FileCheck:
             if options.exact:
                 return machine_facts(assembled(module, options.ptxas).cubin)
             cubin = cubin_beside(self.path)
-            return {} if cubin is None else machine_facts(cubin)
+            found = {} if cubin is None else machine_facts(cubin)
+            return {n: f for n, f in found.items() if base(f.module.arch) == base(module.arch)}
         except ToolError:
             # What the numbers are is known without; the lines are left out.
             return {}
@@ -407,7 +409,11 @@ class FileCheck:
         from ptxlint.engine.resources import exact, resources_beside
         from ptxlint.frontends.toolkit import ToolError
 
-        found = resources_beside(self.path)
+        faults: list[str] = []
+        found = resources_beside(self.path, module.arch, faults)
+        for fault in faults:
+            help = "assemble it again, or take it away: the kernels were checked without it"
+            self._add_pseudo(INPUT, fault, Place(self.path, 1, 1), help=help, severity="note")
         if not options.exact:
             return found
         try:

@@ -6,6 +6,7 @@ import os
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from ptxlint.engine.baseline.entries import base
 from ptxlint.frontends.assembler_log import read_log
 from ptxlint.frontends.cubin import CubinError, read_cubin
 from ptxlint.frontends.stems import CUBIN, LOGS, beside
@@ -20,20 +21,38 @@ if TYPE_CHECKING:
 _MOST_BYTES = 256 << 20
 
 
-def resources_beside(path: str) -> dict[str, Resources]:
-    """What a `.cubin` and a log of `ptxas -v` (`.log`, `.ptxas`) of the same stem say of kernels,
-    by name; the log where both do. Nothing if there are none, or none that can be read. The path
-    may be that of the cubin."""
+def resources_beside(path: str, arch: str, faults: list[str]) -> dict[str, Resources]:
+    """What a `.cubin` and a log of `ptxas -v` (`.log`, `.ptxas`) of the same stem say of kernels
+    for an architecture, by name; the log where both do. The path may be that of the cubin. What
+    cannot be read, and what is for another architecture, is left out, and told in `faults`."""
     found: dict[str, Resources] = {}
     for suffix in LOGS:
         data = _bytes(beside(path, suffix))
         if data is not None:
             where = f"log {os.path.basename(beside(path, suffix))}"
-            log = read_log(data.decode(errors="replace"))
+            log = _fitting(read_log(data.decode(errors="replace")), arch, where, faults)
             found = {**{name: told.found(where) for name, told in log.items()}, **found}
     data = cubin_beside(path)
+    if data is None:
+        return found
     where = f"cubin {os.path.basename(beside(path, CUBIN))}"
-    return found if data is None else _completed(found, data, where)
+    try:
+        kernels = read_cubin(data, beside(path, CUBIN)).kernels
+    except CubinError as error:
+        faults.append(str(error))
+        return found
+    return _completed(found, _fitting(kernels, arch, where, faults), data, where)
+
+
+def _fitting(
+    found: dict[str, Resources], arch: str, where: str, faults: list[str]
+) -> dict[str, Resources]:
+    """What is for an architecture; that nothing is goes to `faults`."""
+    fitting = {name: told for name, told in found.items() if base(told.arch) == base(arch)}
+    if found and not fitting:
+        archs = ", ".join(sorted({told.arch for told in found.values()}))
+        faults.append(f"the {where} beside is for {archs}, and not for {arch}: it is not used")
+    return fitting
 
 
 def machine_resources(facts: Facts, cubin: bytes | None, path: str) -> Resources:
@@ -44,9 +63,9 @@ def machine_resources(facts: Facts, cubin: bytes | None, path: str) -> Resources
     name, arch = facts.function.name, facts.module.arch
     known = Resources(arch)
     own = {} if cubin is None else _kernels(cubin, f"cubin {os.path.basename(path)}")
-    for told in (resources_beside(path).get(name), own.get(name)):
-        # A file may hold code for several architectures, and what lies beside it is for one.
-        if told is not None and told.arch.rstrip("af") == arch.rstrip("af"):
+    # A file may hold code for several architectures, and what lies beside it is for one.
+    for told in (resources_beside(path, arch, []).get(name), own.get(name)):
+        if told is not None and base(told.arch) == base(arch):
             known = known.completed(told)
     registers = facts.function.directives.get("registers")
     if known.registers is None and registers:
@@ -70,7 +89,7 @@ def _kernels(cubin: bytes, where: str) -> dict[str, Resources]:
 def resources_in(cubin: bytes, where: str = "") -> dict[str, Resources]:
     """What a cubin says of its kernels, by name; nothing if it cannot be read. `where` is as in
     `Amount`."""
-    return _completed({}, cubin, where)
+    return _completed({}, _kernels(cubin, where), cubin, where)
 
 
 def cubin_beside(path: str) -> bytes | None:
@@ -102,15 +121,14 @@ def exact(module: Module, given: str = "") -> dict[str, Resources]:
     """The resources of a module's kernels from an assembler, the log first, then the cubin. Raises
     `ToolError`."""
     done = assembled(module, given)
-    return _completed(dict(done.resources), done.cubin, done.who)
+    kernels = _kernels(done.cubin, done.who)
+    return _completed(dict(done.resources), kernels, done.cubin, done.who)
 
 
-def _completed(found: dict[str, Resources], cubin: bytes, where: str) -> dict[str, Resources]:
-    """What is known, and what a cubin says beyond that."""
-    try:
-        kernels = read_cubin(cubin).kernels
-    except CubinError:
-        return found
+def _completed(
+    found: dict[str, Resources], kernels: dict[str, Resources], cubin: bytes, where: str
+) -> dict[str, Resources]:
+    """What is known, and what a cubin says of its kernels beyond that."""
     for name, told in kernels.items():
         resources, known = told.found(where), found.get(name)
         known = resources if known is None else known.completed(resources)

@@ -16,6 +16,11 @@ _ELF: Final = b"\x7fELF"
 _FATBIN: Final = b"\x50\xed\x55\xba"
 _ARCHIVE: Final = b"!<arch>\n"
 _EM_CUDA: Final = 190
+_ENTRY: Final = "STO_CUDA_ENTRY"
+"""What listings mark kernels with."""
+_PARAMETERS: Final = b".nv.constant0."
+"""The section of a kernel's parameters is called so, and the kernel's name; no symbol is needed for
+that."""
 _MACHINE_AT: Final = 18
 _PTX: Final = re.compile(r"^[ \t]*\.version[ \t]+\d", re.MULTILINE)
 _OF_TARGET: Final = re.compile(r"[ \t]*code for (sm_\w+)[ \t]*")
@@ -112,14 +117,18 @@ def disassembled(cubin: bytes) -> str:
     from ptxlint.frontends.toolkit import ToolError, disassemble
 
     try:
-        arch = read_cubin(cubin, "").arch
+        found = read_cubin(cubin, "")
     except CubinError as error:
         raise MachineCodeError(str(error).removeprefix(": "), "assemble or copy it again") from None
     try:
-        return disassemble(cubin, "-c", "-gi")
+        listed = disassemble(cubin, "-c", "-gi")
     except ToolError as error:
-        hint = f"give a listing of this {arch} code, or the PTX that it was assembled from"
+        hint = f"give a listing of this {found.arch} code, or the PTX that it was assembled from"
         raise MachineCodeError(str(error), hint) from None
+    if _PARAMETERS in cubin and _ENTRY not in listed:
+        message = "the symbols are stripped, so that nothing says which functions are kernels"
+        raise MachineCodeError(message, "give the file as the assembler wrote it")
+    return listed
 
 
 def extracted(file: bytes) -> dict[str, bytes]:

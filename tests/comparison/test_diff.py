@@ -154,8 +154,8 @@ def test_cubins_beside_the_files_are_used_and_compared(tmp_path: Path) -> None:
     (found,) = report.differences
     assert found.machine is not None
     assert found.machine.kind == "constants"
-    assert found.old.resources().registers is not None
-    assert found.old.resources().registers.source == "cubin"  # type: ignore[union-attr]
+    assert found.old.resources([]).registers is not None
+    assert found.old.resources([]).registers.source == "cubin"  # type: ignore[union-attr]
 
 
 def test_json_markdown_and_sarif_say_the_same(capsys: pytest.CaptureFixture[str]) -> None:

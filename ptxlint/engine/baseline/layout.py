@@ -99,9 +99,11 @@ class _Reader:
             raise BaselineError(f'{self.path}: not a baseline: "format" is not "{FORMAT}"')
         version = document.get("version")
         if version != VERSION or isinstance(version, bool):
+            is_newer = isinstance(version, int) and version > VERSION
+            advice = f"update ptxlint, or {_ANEW}" if is_newer else _ANEW
             raise BaselineError(
                 f"{self.path}: a baseline of version {version!r}, and this ptxlint reads version "
-                f"{VERSION}; {_ANEW}"
+                f"{VERSION}; {advice}"
             )
         kernels = self._entries(document, "kernels", self._kernel)
         findings = self._entries(document, "findings", self._finding)
