@@ -183,6 +183,8 @@ class Operator:
     writes: tuple[str, ...] = ()
     arithmetic: Mapping[str, str] = field(default_factory=dict)
     tolerance: Tolerance | Mapping[str, Tolerance] | None = None
+    calibrated: Mapping[str, float] = field(default_factory=dict)
+    """By dtype what share of the oracle's bound is allowed, from `ptxlint calibrate`."""
     deterministic: bool = True
     """False where results may differ from run to run (atomics)."""
 

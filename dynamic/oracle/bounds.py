@@ -74,7 +74,8 @@ def allowance(
 
     `arguments` are the reference's, `expected` what `evaluate` makes of them; `output_types` are
     the types that a kernel's outputs have (that of the case where they are not given). A tolerance
-    that the spec gives takes the place of the bound. Raises `ReferenceFailedError` as `evaluate`.
+    that the spec gives takes the place of the bound; one that was calibrated scales it. Raises
+    `ReferenceFailedError` as `evaluate`.
     """
     exact = NUMBER_TYPES["float64" if dtype == "float64" else "float32"]
     probes = Probes(operator, arguments, evaluate, expected)
@@ -84,9 +85,10 @@ def allowance(
     else:
         kept = NUMBER_TYPES[operator.arithmetic.get(dtype, dtype)]
         function = _function(probes, kept, exact)
+        scale = operator.calibrated.get(dtype, 1.0)
         types = [*output_types, *[dtype] * (len(expected) - len(output_types))]
         errors = [
-            _error(value, spread, types[number], function)
+            _error(value, spread, types[number], function, scale)
             for number, (value, spread) in enumerate(
                 zip(expected, probes.spread(kept.unit), strict=True)
             )
@@ -102,9 +104,10 @@ def _function(probes: Probes, kept: NumberType, exact: NumberType) -> _Function:
     return _Function(rounded * exact.unit / kept.unit + KEPT, is_elementwise, exact)
 
 
-def _error(expected: Array, spread: Array, dtype: str, function: _Function) -> Array:
-    """What is allowed to each element of an output of this type; integers are exact, or not judged
-    where rounding decides on them."""
+def _error(expected: Array, spread: Array, dtype: str, function: _Function, scale: float) -> Array:
+    """What is allowed to each element of an output of this type: the bound times `scale`, and at
+    least what rounding the result does. Integers are exact, or not judged where rounding decides on
+    them."""
     if dtype not in NUMBER_TYPES or expected.dtype.kind != "f":
         return np.where(spread > 0, np.inf, 0.0)
     kind, exact, size = NUMBER_TYPES[dtype], function.exact, _size(expected)
@@ -113,7 +116,8 @@ def _error(expected: Array, spread: Array, dtype: str, function: _Function) -> A
     least = kind.smallest if kind.lowest > exact.lowest else exact.smallest_normal
     largest = 1.0 if function.is_elementwise else min(1.0, float(size.max(initial=0.0)))
     final = (FINAL * exact.unit + 2 * kind.unit) * size + ONE * exact.unit * largest
-    out: Array = function.factor * _levelled(spread) + final + least
+    bound = function.factor * _levelled(spread) + final + least
+    out: Array = np.maximum(scale * bound, kind.unit * size + least)
     return out
 
 

@@ -44,7 +44,8 @@ def compare(output: str, dtype: str, got: Array, expected: Array, allowed: Array
     judged = ~np.isposinf(allowed)
     odd = _odd(got, expected, allowed, kind) & judged
     wrong = (finite & (error > allowed) & judged) | odd
-    worst = _worst(error, allowed, odd, judged)
+    share = _share(error, allowed, judged)
+    worst = _worst(share, odd)
     sizes = np.abs(np.where(finite, expected, 0).astype(np.float64))
     counted = finite & judged
     with np.errstate(over="ignore"):
@@ -60,7 +61,7 @@ def compare(output: str, dtype: str, got: Array, expected: Array, allowed: Array
         int(np.count_nonzero(odd)),
         worst,
         *((float(got[worst]), float(expected[worst]), float(allowed[worst])) if got.size else ()),
-    )
+    )._replace(share=max(0.0, _most(share[finite])))
 
 
 def _error(got: Array, expected: Array, finite: Flags) -> Array:
@@ -102,14 +103,19 @@ def _odd(got: Array, expected: Array, allowed: Array, kind: NumberType) -> Flags
     return out
 
 
-def _worst(error: Array, allowed: Array, odd: Flags, judged: Flags) -> tuple[int, ...]:
-    """Where a NaN or an infinity is wrong first, else the largest error against what is allowed."""
-    if not error.size:
-        return ()
+def _share(error: Array, allowed: Array, judged: Flags) -> Array:
+    """Errors as shares of what is allowed; -1 for what is not judged."""
     with np.errstate(all="ignore"):
         share = np.where(error > 0, error / np.where(judged, allowed, 1.0), 0.0)
-    share = np.where(odd, np.inf, np.where(judged, share, -1.0))
-    return tuple(int(i) for i in np.unravel_index(int(np.argmax(share)), error.shape))
+    return np.where(judged, share, -1.0)
+
+
+def _worst(share: Array, odd: Flags) -> tuple[int, ...]:
+    """Where a NaN or an infinity is wrong first, else the largest error against what is allowed."""
+    if not share.size:
+        return ()
+    first = int(np.argmax(np.where(odd, np.inf, share)))
+    return tuple(int(i) for i in np.unravel_index(first, share.shape))
 
 
 def _most(values: Array) -> float:

@@ -24,6 +24,8 @@ class Compared(NamedTuple):
     expected: float = 0.0
     allowed: float = 0.0
     """At the worst place."""
+    share: float = 0.0
+    """The largest error as a share of what is allowed where it is; above 1 for a wrong element."""
 
 
 __all__ = ["Compared"]

@@ -178,5 +178,14 @@ def test_integer_outputs_are_exact_but_where_rounding_decides() -> None:
     assert allowed[0].tolist() == [np.inf, 0.0]
 
 
+def test_probes_that_cancel_by_chance_take_nothing_away() -> None:
+    """Of many sums of products that nearly cancel, some are moved by hardly any probe."""
+    x = np.tile([1.0, -1.0, 1.0, -1.0, 2.0**-20], (1, 1))
+    w = np.tile([[1.0], [-1.0], [-1.0], [1.0], [1.0]], (1, 5000))
+    spec = operator(matmul)
+    allowed = bound(spec, "float32", {"x": x, "w": w})[1][0]
+    assert allowed.min() > 0.5 * np.median(allowed)
+
+
 def test_growth() -> None:
     assert [growth(n) for n in (1, 36, 3600)] == [1, 36, 360]
