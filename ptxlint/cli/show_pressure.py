@@ -117,11 +117,12 @@ def _known(
         if code.cubin is not None:
             return resources_in(code.cubin, f"cubin {os.path.basename(item.path)}"), ""
         return {}, "registers are not known: a listing does not tell how many are allocated"
-    found = {} if ptxas else resources_beside(item.path)
+    faults: list[str] = []
+    found = {} if ptxas else resources_beside(item.path, module.arch, faults)
     if all((k := found.get(fn.name)) and k.registers for fn in module.kernels()):
         return found, ""
     if ptxas is None:
-        return found, "registers are not exact: no assembler was run"
+        return found, "; ".join((*faults, "registers are not exact: no assembler was run"))
     try:
         return exact(module, ptxas), ""
     except ToolError as error:
