@@ -40,8 +40,10 @@ class _Block(NamedTuple):
 class Buffers:
     """The memory of one call. It must be kept as long as the tensors that lie in it."""
 
-    def __init__(self, poison: int = NAN_BYTE, margin: int = NAN_BYTE) -> None:
-        """`poison` is the byte that new memory is filled with, `margin` the one around it."""
+    def __init__(self, poison: int = NAN_BYTE, margin: int = NAN_BYTE, room: int = MARGIN) -> None:
+        """`poison` is the byte that new memory is filled with, `margin` the one around it, of which
+        there are `room` on each side."""
+        self._room = room
         self._poison = poison
         self._margin = margin
         self._blocks: list[_Block] = []
@@ -51,11 +53,13 @@ class Buffers:
         import torch
 
         with unwatched():
-            every = torch.full((size + 2 * MARGIN,), self._margin, dtype=torch.uint8, device=device)
-            every[MARGIN : MARGIN + size] = self._poison
+            every = torch.full(
+                (size + 2 * self._room,), self._margin, dtype=torch.uint8, device=device
+            )
+            every[self._room : self._room + size] = self._poison
             self._blocks.append(_Block(every, size, name))
             return torch._C._construct_storage_from_data_pointer(
-                every.data_ptr() + MARGIN, every.device, size
+                every.data_ptr() + self._room, every.device, size
             )
 
     def placed(self, given: Placed, device: Any, name: str) -> Any:
@@ -89,11 +93,11 @@ class Buffers:
         found = []
         for every, size, name in self._blocks:
             with unwatched():
-                before = _odd(every[:MARGIN], self._margin)
-                behind = _odd(every[MARGIN + size :], self._margin)
+                before = _odd(every[: self._room], self._margin)
+                behind = _odd(every[self._room + size :], self._margin)
             if len(before):
                 found.append(f"{len(before):,} bytes before {name} were written, the nearest "
-                             f"{MARGIN - int(before[-1])} bytes before it")  # fmt: skip
+                             f"{self._room - int(before[-1])} bytes before it")  # fmt: skip
             if len(behind):
                 found.append(f"{len(behind):,} bytes behind {name} were written, the first "
                              f"{int(behind[0])} bytes behind its end")  # fmt: skip

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from ..capture.kernels import Captured
 from ..capture.writing import write_bundle
@@ -21,21 +21,15 @@ from .execution import run_case
 from .knowledge import KernelKnowledge, describe
 from .manner import DeviceError, NotRunError
 from .on_host import HostRunner
-from .requests import Lines, Message, Plan, send
+from .requests import LOST, Lines, Message, Plan, send
 from .runner import Runner
 from .static_check import check_bundle
-
-LOST: Final = "lost"
-"""The key of an answer behind which the process cannot be used any more."""
 
 
 def serve(plan: Plan, requests: int, answers: int) -> None:
     """Answer requests until there are no more."""
-    os.environ.pop("TRITON_INTERPRET", None)
-    if plan.directory:
-        os.chdir(plan.directory)
     lines = Lines(requests)
-    with _stage(plan) as stage:
+    with staged(plan) as stage:
         while (messages := lines.read()) is not None:
             for message in messages:
                 answer = stage.answer(message)
@@ -47,7 +41,7 @@ def serve(plan: Plan, requests: int, answers: int) -> None:
                     return
 
 
-class _Stage:
+class Stage:
     """What is there to run an operator with."""
 
     def __init__(self, plan: Plan, runner: Runner | None, captured: Captured, why: str) -> None:
@@ -136,10 +130,13 @@ def _takes(operator: Operator, dims: Any, path: str) -> bool:
 
 
 @contextmanager
-def _stage(plan: Plan) -> Iterator[_Stage]:
+def staged(plan: Plan) -> Iterator[Stage]:
     """With a runner for Triton's kernels, if there can be one."""
+    os.environ.pop("TRITON_INTERPRET", None)
+    if plan.directory:
+        os.chdir(plan.directory)
     if plan.runner == NUMPY:
-        yield _Stage(
+        yield Stage(
             plan, None, Captured(), "it is no operator of plain numpy; take --runner emulator"
         )
         return
@@ -148,25 +145,27 @@ def _stage(plan: Plan) -> Iterator[_Stage]:
         import triton  # noqa: F401
     except ImportError as error:
         why = f"it needs torch and Triton: {error}"
-        yield _Stage(plan, None, Captured(), why)
+        yield Stage(plan, None, Captured(), why)
         return
     if plan.runner == "cuda":
+        from .buffers import MARGIN
         from .on_cuda import on_cuda
 
         with ExitStack() as stack:
             try:
-                cuda, record = stack.enter_context(on_cuda(plan.gpu))
+                room = MARGIN if plan.margins else 0
+                cuda, record = stack.enter_context(on_cuda(plan.gpu, room))
             except NotRunError as error:
-                yield _Stage(plan, None, Captured(), str(error))
+                yield Stage(plan, None, Captured(), str(error))
             else:
-                yield _Stage(plan, cuda, record.captured, "")
+                yield Stage(plan, cuda, record.captured, "")
         return
     from .emulated import EmulatorRunner, emulated
 
     # Pools of threads do not live on in a forked process, and cores are shared with other children.
     torch.set_num_threads(1)
     with emulated(plan.arch, Path(plan.work)) as (emulation, record):
-        yield _Stage(plan, EmulatorRunner(emulation, record), record.captured, "")
+        yield Stage(plan, EmulatorRunner(emulation, record), record.captured, "")
 
 
-__all__ = ["LOST", "serve"]
+__all__ = ["Stage", "serve", "staged"]

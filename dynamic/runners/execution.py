@@ -19,6 +19,9 @@ from .outcome import Outcome, Status
 from .returned import NoArrayError
 from .runner import Output, Runner
 
+_TOO_LARGE: Final = "the operator asks for more memory than there is"
+_ALLOCATOR: Final = "DefaultCPUAllocator: can't allocate memory"
+"""What torch says on the CPU, in a RuntimeError."""
 _LIBRARIES: Final = ("ptxlint", "torch", "triton", "contextlib", "unittest")
 
 
@@ -65,12 +68,14 @@ def _checked(run: CaseRun) -> tuple[Status, str, str]:
     except HungError as error:
         return "fail", "hang", str(error)
     except MemoryError:
-        return "fail", "memory", "the operator asks for more memory than there is"
+        return "fail", "memory", _TOO_LARGE
     except SystemExit as left:
         return "fail", "exit", f"the operator ended the process: exit({left.code!r}){_at(left)}"
     except DeviceError:
         raise
     except Exception as error:
+        if _ALLOCATOR in str(error):
+            return "fail", "memory", _TOO_LARGE
         return "fail", "raises", f"the operator raises {_said(error)}{_at(error)}"
     return "pass", "", ""
 

@@ -16,7 +16,7 @@ from ..capture.driver import extent as grid_extent
 from ..capture.recording import Options, Recording, recording
 from ..cases.arrays import Given, Placed
 from ..operators.spec import Operator
-from .buffers import Buffers, allocations_watched
+from .buffers import MARGIN, Buffers, allocations_watched
 from .manner import DeviceError, Manner, NotRunError
 from .returned import outputs_of
 from .runner import Called
@@ -32,14 +32,16 @@ class CudaRunner:
     name = "cuda"
     manners = frozenset({"poison", "margin", "again", "num_warps", "num_stages"})
 
-    def __init__(self, record: Recording) -> None:
+    def __init__(self, record: Recording, room: int = MARGIN) -> None:
+        """`room` is how many bytes of margin memory has on each side."""
         self._record = record
+        self._room = room
 
     def call(self, operator: Operator, arguments: Mapping[str, Given], manner: Manner) -> Called:
         """Call an operator on copies of its arguments (`Runner`)."""
         import torch
 
-        buffers = Buffers(manner.poison, manner.margin)
+        buffers = Buffers(manner.poison, manner.margin, self._room)
         tensors = {
             name: buffers.placed(given, "cuda", f"the input {name}")
             for name, given in arguments.items()
@@ -104,11 +106,11 @@ def launches_seen(names: list[str], again: bool) -> Iterator[None]:
 
 
 @contextmanager
-def on_cuda(gpu: int | None = None) -> Iterator[tuple[CudaRunner, Recording]]:
+def on_cuda(gpu: int | None = None, room: int = MARGIN) -> Iterator[tuple[CudaRunner, Recording]]:
     """Inside, launches of this process are made on a GPU of this machine, and recorded.
 
-    `gpu` counts those that are visible. Raises `NotRunError` where there is none, and as
-    `recording` does.
+    `gpu` counts those that are visible; memory has margins of `room` bytes. Raises `NotRunError`
+    where there is none, and as `recording` does.
     """
     if gpu is not None:
         given = os.environ.get(_VISIBLE, "")
@@ -123,7 +125,7 @@ def on_cuda(gpu: int | None = None) -> Iterator[tuple[CudaRunner, Recording]]:
     major, minor = torch.cuda.get_device_capability()
     with ExitStack() as stack:
         record = stack.enter_context(recording(f"sm_{major}{minor}", Options(gpu=True)))
-        yield CudaRunner(record), record
+        yield CudaRunner(record, room), record
 
 
 __all__ = ["CudaRunner", "launches_seen", "on_cuda"]

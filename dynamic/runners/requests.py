@@ -6,10 +6,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 Message: TypeAlias = dict[str, Any]
-_CHUNK = 1 << 16
+LOST: Final = "lost"
+"""The key of an answer behind which a child is of no use: a kind, as outcomes have it."""
+_CHUNK: Final = 1 << 16
 
 
 class Plan(NamedTuple):
@@ -26,6 +28,9 @@ class Plan(NamedTuple):
     """A directory for bundles."""
     gpu: int | None = None
     """Which one of the machine's, on the runner `cuda`; None for the first."""
+    margins: bool = True
+    """On the runner `cuda`: tensors lie between margins. A program that watches accesses itself
+    sees those that miss a tensor only without."""
     directory: str = ""
     """The working directory; empty for that of the parent."""
 
@@ -60,4 +65,4 @@ def send(pipe: int, message: Mapping[str, Any]) -> None:
         data = data[os.write(pipe, data) :]
 
 
-__all__ = ["Lines", "Message", "Plan", "plan_to_json", "send"]
+__all__ = ["LOST", "Lines", "Message", "Plan", "plan_to_json", "send"]

@@ -25,13 +25,16 @@ from typing import Any, Final, NamedTuple
 from ..capture.output import Output
 from ..cases.case import Case
 from .knowledge import Described, KernelKnowledge
-from .outcome import Outcome, Status
-from .requests import Lines, Message, Plan, plan_to_json, send
+from .outcome import Outcome
+from .requests import LOST, Lines, Message, Plan, plan_to_json, send
 from .worker import WorkerError
 
 _POLL: Final = 0.05
 _DRAIN: Final = 2.0
 """Seconds that a child which was told to leave, or closed its pipe, may take to end."""
+
+_KILL: Final = 60.0
+"""Seconds that a child which was killed may take to be gone."""
 
 
 class Limits(NamedTuple):
@@ -66,6 +69,8 @@ class ForkServer:
         environment.pop("TRITON_INTERPRET", None)
         if runner != "cuda":
             environment["CUDA_VISIBLE_DEVICES"] = ""
+        # To ask CUDA how many GPUs there are would make it useless to forked processes.
+        environment["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"
         environment["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
         environment["TORCHINDUCTOR_USE_STATIC_CUDA_LAUNCHER"] = "0"
         number = theirs.fileno()
@@ -197,8 +202,10 @@ class _Child:
         """End it, and what it started."""
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.number, signal.SIGKILL)
+        until = time.monotonic() + _KILL
         with suppress(WorkerError):
-            while self._server.poll(self.number) is None:
+            # What waits for a device may take its time, or stay.
+            while self._server.poll(self.number) is None and time.monotonic() < until:
                 time.sleep(_POLL / 10)
         self._release()
 
@@ -257,11 +264,11 @@ class ChildWorker:
         except LostError as lost:
             self._child = None
             seconds = time.perf_counter() - started
-            return Outcome(case, _status(lost.kind), lost.kind, lost.reason, seconds=seconds)
-        if "lost" in answer:
+            return Outcome(case, "fail", lost.kind, lost.reason, seconds=seconds)
+        if LOST in answer:
             child.kill()
             self._child = None
-            return Outcome(case, "fail", answer["lost"], answer["error"])
+            return Outcome(case, "fail", answer[LOST], answer["error"])
         if "error" in answer:
             return Outcome(case, "undecided", "spec", answer["error"])
         return Outcome.from_json(answer["ok"])
@@ -307,10 +314,6 @@ class ChildWorker:
         if "error" in answer:
             raise WorkerError(answer["error"])
         return answer["ok"]
-
-
-def _status(kind: str) -> Status:
-    return "undecided" if kind == "lost" else "fail"
 
 
 def _lost(ended: int) -> LostError:

@@ -187,6 +187,10 @@ def greedy(x: Any) -> Any:
     raise MemoryError
 
 
+def greedy_on_torch(x: Any) -> Any:
+    raise RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried")
+
+
 def hanging(x: Any) -> Any:
     raise HungError("k waits for ever")
 
@@ -201,6 +205,7 @@ def refused(x: Any) -> Any:
         (raising, ("fail", "raises"), "the operator raises ValueError: no such size ("),
         (leaving, ("fail", "exit"), "the operator ended the process: exit(3) ("),
         (greedy, ("fail", "memory"), "the operator asks for more memory"),
+        (greedy_on_torch, ("fail", "memory"), "the operator asks for more memory"),
         (hanging, ("fail", "hang"), "k waits for ever"),
         (refused, ("undecided", "unsupported"), "k: `tcgen05`"),
         (lambda x: "x", ("undecided", "shapes"), "the operator returned a str as output 0"),
