@@ -17,6 +17,7 @@ from ..capture.writing import write_bundle
 from ..cases.case import Case
 from ..operators.loading import Place, load
 from ..operators.spec import NUMPY, Operator, SpecError
+from ..oracle.calibration import CalibrationError, applied, read
 from .execution import run_case
 from .knowledge import KernelKnowledge, describe
 from .manner import DeviceError, NotRunError
@@ -74,7 +75,8 @@ class Stage:
 
     def _operators(self) -> dict[str, Operator]:
         if self._loaded is None:
-            self._loaded = load(Place(self._plan.path, self._plan.name))
+            loaded = load(Place(self._plan.path, self._plan.name))
+            self._loaded = _calibrated(loaded, self._plan.tolerances)
         return self._loaded
 
     def _operator(self) -> Operator:
@@ -117,6 +119,17 @@ class Stage:
             for known in check_bundle(str(folder)):
                 self._known[known.hash] = told[known.hash], known
         return [self._known[hash_][1].to_json() for hash_ in told if hash_ in self._known]
+
+
+def _calibrated(operators: dict[str, Operator], path: str) -> dict[str, Operator]:
+    """Operators with their tolerances from a file, if there is one. Raises `SpecError`."""
+    if not path:
+        return operators
+    try:
+        tolerances = read(path)
+    except CalibrationError as error:
+        raise SpecError(str(error)) from None
+    return {name: applied(operator, tolerances) for name, operator in operators.items()}
 
 
 def _takes(operator: Operator, dims: Any, path: str) -> bool:

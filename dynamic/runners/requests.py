@@ -33,6 +33,8 @@ class Plan(NamedTuple):
     sees those that miss a tensor only without."""
     directory: str = ""
     """The working directory; empty for that of the parent."""
+    tolerances: str = ""
+    """A file of tolerances (`ptxlint.dynamic.oracle.calibration`); empty for none."""
 
 
 def plan_to_json(plan: Plan) -> Message:

@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 
 from ptxlint.dynamic.cases.case import Case
+from ptxlint.dynamic.oracle.calibration import calibrated, written
+from ptxlint.dynamic.oracle.compared import Compared
 from ptxlint.dynamic.runners.outcome import Outcome
 from ptxlint.dynamic.runners.requests import Plan
 from ptxlint.dynamic.runners.supervisor import ChildWorker, ForkServer, Limits
@@ -229,3 +231,32 @@ def _is_there(number: int) -> bool:
     except OSError:
         return False
     return text.rpartition(")")[2].split()[0] != "Z"
+
+
+def test_a_file_of_tolerances_holds_for_the_operators_that_it_names(
+    server: ForkServer, tmp_path: Path
+) -> None:
+    spec, file = tmp_path / "double.py", tmp_path / "tolerances.json"
+    spec.write_text(
+        "import numpy as np\n"
+        "from ptxlint.dynamic.operators import Operator, Tensor\n"
+        "operator = Operator(lambda x: x * np.float32(2.000001), lambda x: x * 2,\n"
+        "                    {'x': Tensor(40)}, runs_on='numpy')\n"
+    )
+    (told,) = calibrated(
+        (Case("double", "float32", {}, seed=seed), (Compared("y", 1, 0, 0, 0, 0, share=0.1),))
+        for seed in range(8)
+    )
+    outcomes = []
+    for each in ("", told, told._replace(operator="another")):
+        file.write_text(written([each]) if each else "{}")
+        plan = Plan(str(spec), runner="numpy", tolerances=str(file) if each else "")
+        worker = ChildWorker(server, plan, LIMITS)
+        outcomes.append(worker.run(Case("double", "float32", {})).status)
+        worker.close()
+    assert outcomes == ["pass", "fail", "pass"]
+    file.write_text("{}")
+    worker = ChildWorker(server, plan, LIMITS)
+    with pytest.raises(WorkerError, match=r"tolerances\.json: version None of a file"):
+        worker.describe()
+    worker.close()
