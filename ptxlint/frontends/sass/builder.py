@@ -186,7 +186,9 @@ class SassBuilder:
         args: list[Atom] = []
         for slot in slots:
             if slot.name:
-                args.append(self._register(slot.name, offset))
+                name = slot.name
+                is_state = _REGISTER.fullmatch(name) is None
+                args.append(SpecialRegister(name) if is_state else self._register(name, offset))
                 continue
             text = read.slots[slot.number]
             found = _REGISTER.fullmatch(text)

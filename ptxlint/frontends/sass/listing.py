@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from ptxlint.frontends.sass.builder import SassBuilder
 
-_LINE: Final = re.compile(r"[^\n]*\n?")
+_LINE: Final = re.compile(r'[ \t]*//## File "(?:[^"\\]|\\.){0,4096}"[^\n]*\n?|[^\n]*\n?')
+"""The names of files may hold line breaks."""
 _INSTRUCTION: Final = re.compile(
     r"[ \t]*/\*([0-9a-fA-F]{4,})\*/[ \t]+([^;/]+?(?:\(\*.*?\*\))?)[ \t]*;?[ \t]*"
     r"(?:/\*[ \t]*(0x[0-9a-fA-F]{16})[ \t]*\*/)?[ \t]*"

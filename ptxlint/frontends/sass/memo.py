@@ -19,7 +19,7 @@ SLOT: Final = re.compile(
     r"|(?<![\w.$])(?:0x[0-9a-fA-F]+|[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)(?!\w)"
 )
 _LETTERS: Final = re.compile(r"(?:UR|R|UP|P|B)(?=[0-9])")
-_BY_MASK: Final = re.compile(r"(?:@!?\w+\s+)?(?:P2R|R2P|UP2UR|UR2UP)\b")
+_BY_MASK: Final = re.compile(r"(?:@!?\w+\s+)?(?:P2R|R2P|UP2UR|UR2UP|TEX|TLD4?|TMML|TXD|TXQ)\b")
 
 
 class Form(NamedTuple):
@@ -51,7 +51,9 @@ def parse(text: str, uses_memo: bool = True) -> Instruction:
             return Instruction(form, tuple(map(_plain, SLOT.findall(text))))
     parsed = reference.parse(text)
     kinds = tuple(_kind(slot) for slot in parsed.slots)
-    masked = int(parsed.slots[-1], 0) if is_by_mask else 0x7F
+    mask = parsed.slots[-1] if is_by_mask else ""
+    # Without a mask it takes all of them.
+    masked = int(mask, 0) if mask[:1].isdigit() else 0x7F
     is_local = any(node[0] == "l" and parsed.slots[node[1]][0] == "." for node in parsed.nodes)
     built = build(parsed.guard, parsed.mnemonic, parsed.nodes, kinds, masked, is_local)
     form = Form(built, parsed.note)

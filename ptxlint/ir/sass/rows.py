@@ -13,7 +13,8 @@ An operand is
   (`ptxlint.ir.sass.widths`): `m` memory, `n` 64-bit arithmetic, `w` a product's result, `W` what is
   added to it, `T` the group that a tensor copy takes, `c` a clock, `f` a pair of floats, `D` and
   `S` result and source of a conversion, `x`, `A`, `B`, `C` a matrix product's, `s` matrices in
-  shared memory, `t` tensor memory;
+  shared memory, `t` tensor memory, `X`, `Y`, `K`, `L` the upper and the lower half of what a
+  texture brings, its coordinates and what stands behind them, `G` what a surface holds;
 - then `?` if it may be missing, `*` for any number, of predicates and registers such as stand
   there one after the other.
 
@@ -95,7 +96,7 @@ LDS: load r/shared: dm* a *
 LDL: load r/local: dm* a *
 LDC ULDC LDCU LDT: constant r/const: dm a *
 LDSM: load convergent r/shared: ds a *
-STG USTG: store w/global: a um*
+STG USTG USTGR: store w/global: a um*
 ST: store w/: a um*
 STS: store w/shared: a um*
 STL: store w/local: a um*
@@ -113,8 +114,10 @@ REDAS: atomic rw/shared: a um*
 QSPC: int: p d *
 MATCH: warp convergent: p* d *
 CCTL CCTLL CCTLT: cache effect: *
-TEX TLD TLD4 TMML TXD TXQ: texture r/tex: d*
-SULD SUST SUATOM SURED: surface effect: *
+TEX TLD TLD4 TMML TXD TXQ: texture r/tex: p? dX dY uK uL *
+SULD: surface effect: p? dG aK *
+SUST SURED: surface effect: aK uG *
+SUATOM: surface effect: p? dG aK uG*
 
 HMMA IMMA DMMA QMMA OMMA BMMA: tensor convergent: dx uA uB uC *
 HGMMA IGMMA QGMMA BGMMA: tensor convergent effect r/shared: dx uA? a uC *

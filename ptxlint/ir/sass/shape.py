@@ -26,6 +26,11 @@ Node = tuple[Any, ...]
 
 _HINTS: Final = frozenset(("reuse",))
 """Words behind a register that change nothing of what is computed."""
+_CONVERGENCE: Final = ("CONV", "DIV")
+"""Branches with these words ask whether the warp has converged: they are conditional though no
+predicate says so."""
+_NEVER: Final = (("z", "PT"), ("z", "UPT"))
+"""Behind a `!`, a condition that is never true."""
 _WIDE_ADDRESS: Final = frozenset(("64", "U64"))
 _PREDICATES: Final = ("P", "UP")
 
@@ -73,6 +78,11 @@ class _Arguments:
             return ("s", first)
         return ("v", *(("s", n) for n in numbers))
 
+    def state(self, name: str) -> None:
+        """An argument for a condition that is in no register."""
+        self.slots.append(Slot(-1, 1, name))
+        self.count += 1
+
     def predicates(self, node: Node, masked: int, role: str) -> Pattern:
         """Arguments for some of all predicates."""
         letters = "UP" if node[1] == "UPR" else "P"
@@ -101,6 +111,8 @@ def build(
     opcode, *modifiers = mnemonic.split(".")
     words = tuple(modifiers)
     row = lookup(opcode)
+    is_texture = row.opcode.category == "texture"
+    sizes = (*words, *_texture_words(opcode, nodes, masked)) if is_texture else words
     if row.opcode.is_call and is_local:
         # Nothing comes back from there: it is a branch that needs no convergence.
         row = row._replace(opcode=lookup("JMP").opcode._replace(name=opcode))
@@ -109,6 +121,10 @@ def build(
         arguments.take(0, 1, "u" if kinds[0] else "")
     elif row.opcode.terminator == "branch":
         guard, nodes = _condition(nodes, kinds, arguments)
+        converging = next((word for word in words if word in _CONVERGENCE), "")
+        if converging and not guard:
+            guard = "@"
+            arguments.state(converging)
     matched = _matched(row, nodes, kinds)
     # Four registers describe both factors of a product of a warpgroup: of one that is held in
     # registers the first two mean nothing.
@@ -122,7 +138,7 @@ def build(
         if token.role == "P":
             patterns.append(arguments.predicates(node, masked, "d" if node is nodes[0] else "u"))
         else:
-            patterns.append(_pattern(node, token, words, descriptor, arguments))
+            patterns.append(_pattern(node, token, sizes, descriptor, arguments))
     shape = Shape(
         mnemonic=mnemonic,
         opcode=opcode,
@@ -142,12 +158,24 @@ def build(
     return Built(shape, tuple(arguments.slots))
 
 
+def _texture_words(opcode: str, nodes: tuple[Node, ...], masked: int) -> tuple[str, ...]:
+    """What among its operands says how many registers a texture instruction takes: the space, and
+    the components behind it, which are left out where it takes all."""
+    words = tuple(node[1] for node in nodes if node[0] == "w")
+    behind = next((at for at, node in enumerate(reversed(nodes)) if node[0] == "w"), 0)
+    has_mask = behind == (3 if opcode == "TXQ" else 1)
+    return (*words, f"0x{masked & 15:x}") if has_mask else words
+
+
 def _condition(
     nodes: tuple[Node, ...], kinds: tuple[str, ...], arguments: _Arguments
 ) -> tuple[str, tuple[Node, ...]]:
     """The predicate that a branch has as an operand (`BRA.U !UP0, …`), as a guard; the others."""
     first = nodes[0] if nodes else ("w", "")
     inner = first[2] if first[0] == "u" else first
+    if first[0] == "u" and inner[:2] in _NEVER:
+        arguments.state(inner[1])
+        return "@!", nodes[1:]
     if inner[0] != "r" or kinds[inner[1]] not in (*_PREDICATES, "UR"):
         return "", nodes
     arguments.take(inner[1], 1, "u")

@@ -10,6 +10,7 @@ Modifiers = tuple[str, ...]
 
 _LONG: Final = frozenset(("64", "U64", "S64", "F64"))
 _TYPES: Final = re.compile(r"(?:[USF]|BF|TF|E\dM)(?:8|16|32|64|\d)(?:_V2|x2)?")
+_SPACE: Final = re.compile(r"(ARRAY_)?([123]D|CUBE)(_ARRAY)?")
 _BY: Final = re.compile(r"(\d+)x(\d+)x(\d+)")
 _SHAPE: Final = re.compile(r"(8|16)(8)(4|8|16|32|64|128|256)")
 
@@ -151,6 +152,53 @@ def _tensor_memory(opcode: str, modifiers: Modifiers) -> int:
     return count * each
 
 
+def _dimensions(modifiers: Modifiers) -> tuple[int, int]:
+    """Coordinates of a texture or surface: those of its space, and with the index in an array."""
+    found = next((m for m in map(_SPACE.fullmatch, modifiers) if m), None)
+    if found is None:
+        return 1, 1
+    spatial = 3 if found[2] == "CUBE" else int(found[2][0])
+    return spatial, spatial + bool(found[1] or found[3])
+
+
+def _texels(modifiers: Modifiers) -> int:
+    """So many components of a texel are taken: a bit each in the mask; all without one."""
+    mask = next((m for m in modifiers if m.startswith("0x")), "0xf")
+    return (int(mask, 16) & 15).bit_count()
+
+
+def _upper(opcode: str, modifiers: Modifiers) -> int:
+    return max(1, _texels(modifiers) - 2)
+
+
+def _lower(opcode: str, modifiers: Modifiers) -> int:
+    return max(1, min(2, _texels(modifiers)))
+
+
+def _coordinates(opcode: str, modifiers: Modifiers) -> int:
+    count = _dimensions(modifiers)[1]
+    return (count + _further(modifiers) + 1) // 2 if "SCR" in modifiers else count
+
+
+def _further(modifiers: Modifiers) -> int:
+    """Level, sample and depth to compare with, where an instruction takes them."""
+    return len({"LL", "LB", "MS", "DC"}.intersection(modifiers))
+
+
+def _behind(opcode: str, modifiers: Modifiers) -> int:
+    """The registers behind the coordinates. Scattered ones are all split in two halves."""
+    spatial, count = _dimensions(modifiers)
+    if opcode == "TXD":
+        return 2 * spatial
+    if "SCR" in modifiers:
+        return max(1, count + _further(modifiers) - _coordinates(opcode, modifiers))
+    return max(1, _further(modifiers))
+
+
+def _surface(opcode: str, modifiers: Modifiers) -> int:
+    return 4 if "P" in modifiers else _memory(opcode, modifiers)
+
+
 _RULES: Final[dict[str, Callable[[str, Modifiers], int]]] = {
     "m": _memory,
     "n": _long,
@@ -166,6 +214,11 @@ _RULES: Final[dict[str, Callable[[str, Modifiers], int]]] = {
     "B": _right,
     "s": _matrices,
     "t": _tensor_memory,
+    "X": _upper,
+    "Y": _lower,
+    "K": _coordinates,
+    "L": _behind,
+    "G": _surface,
 }
 
 __all__ = ["of"]

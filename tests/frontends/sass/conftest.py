@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
+from ptxlint.cfg.graph import Cfg
 from ptxlint.frontends.ptx import parse as parse_ptx
 from ptxlint.frontends.toolkit import (
     Assembled,
@@ -18,6 +19,9 @@ from ptxlint.frontends.toolkit import (
     find_assembler,
     find_tool,
 )
+from ptxlint.ir.function import Function
+from ptxlint.ir.instruction import Instr
+from ptxlint.ir.operand import Register
 
 ROOT = Path(__file__).resolve().parents[3] / "fixtures"
 FIXTURES = ROOT / "ptx"
@@ -90,3 +94,25 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Tests that take a `build` run on all of them."""
     if "build" in metafunc.fixturenames:
         metafunc.parametrize("build", builds(), ids=str)
+
+
+def read_first(fn: Function, cfg: Cfg) -> set[str]:
+    """Registers that are read before anything writes them, on some way. A register that an
+    instruction only changes in part (`LOP3 R4, R4, …`) counts as written by it."""
+    live: dict[int, set[Register]] = {block.index: set() for block in cfg.blocks}
+    changed = True
+    while changed:
+        changed = False
+        for block in reversed(cfg.blocks):
+            now = set().union(*(live[at] for at in block.succs))
+            for instr in reversed(fn.instrs[block.start : block.end]):
+                now = _before(fn, instr, now)
+            changed |= now != live[block.index]
+            live[block.index] = now
+    return {register.name for register in live[cfg.entry] if register.name[0] != "B"}
+
+
+def _before(fn: Function, instr: Instr, live: set[Register]) -> set[Register]:
+    if instr.shape.row.is_call:
+        return set(instr.uses)
+    return (live - set(instr.defs)) | (set(instr.uses) - set(instr.defs))

@@ -11,13 +11,11 @@ from typing import Any
 import pytest
 
 from ptxlint.cfg.build import build as build_cfg
-from ptxlint.cfg.graph import Cfg
 from ptxlint.dataflow.pressure import PressureAnalysis
 from ptxlint.facts import Facts
 from ptxlint.frontends.cubin import read_cubin
 from ptxlint.frontends.sass import memo, parse
 from ptxlint.frontends.toolkit import ToolError
-from ptxlint.ir.function import Function
 from ptxlint.ir.instruction import Instr
 from ptxlint.ir.operand import Register
 
@@ -25,6 +23,8 @@ EXACTNESS = Path(__file__).resolve().parents[3] / "benchmarks" / "exactness"
 sys.path.insert(0, str(EXACTNESS))
 
 from drawing import difference, drawn  # noqa: E402
+
+from tests.frontends.sass.conftest import read_first  # noqa: E402
 
 Listing = Callable[..., str]
 
@@ -63,29 +63,7 @@ def test_no_kernel_reads_a_register_that_nothing_has_written(build: Any, listing
         pytest.skip("reads what it has not loaded")
     # A function that is called finds its arguments and its way back in registers.
     for fn in parse(listing(build)).kernels():
-        assert _read_first(fn, build_cfg(fn)) == set()
-
-
-def _read_first(fn: Function, cfg: Cfg) -> set[str]:
-    """Registers that are read before anything writes them, on some way. A register that an
-    instruction only changes in part (`LOP3 R4, R4, …`) counts as written by it."""
-    live: dict[int, set[Register]] = {block.index: set() for block in cfg.blocks}
-    changed = True
-    while changed:
-        changed = False
-        for block in reversed(cfg.blocks):
-            now = set().union(*(live[at] for at in block.succs))
-            for instr in reversed(fn.instrs[block.start : block.end]):
-                now = _before(fn, instr, now)
-            changed |= now != live[block.index]
-            live[block.index] = now
-    return {register.name for register in live[cfg.entry] if register.name[0] != "B"}
-
-
-def _before(fn: Function, instr: Instr, live: set[Register]) -> set[Register]:
-    if instr.shape.row.is_call:
-        return set(instr.uses)
-    return (live - set(instr.defs)) | (set(instr.uses) - set(instr.defs))
+        assert read_first(fn, build_cfg(fn)) == set()
 
 
 def test_the_graph_is_that_of_nvdisasm(build: Any, listing: Listing) -> None:

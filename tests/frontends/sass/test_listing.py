@@ -73,6 +73,17 @@ def registers(line: str) -> tuple[str, str]:
         ("BSSY B0, `(.L_x_1)", "B0", ""),
         ("MOV R20, 32@lo((f + .L_x_0@srel))", "R20", ""),
         ("CALL.ABS.NOINC R6", "", "R6"),
+        ("UR2UP UPR, UR62.B3", "UP0 UP1 UP2 UP3 UP4 UP5 UP6", "UR62"),
+        ("USTGR.E.NA.MMIO.SYS [UR4], UR10", "", "UR4 UR10"),
+        ("TEX.LL R10, R8, R6, R9, UR4, 0x0, 2D", "R10 R11 R8 R9", "R6 R7 R9 UR4"),
+        ("TEX.LL R7, R14, R12, R3, UR4, 0x0, 2D, 0x7", "R7 R14 R15", "R12 R13 R3 UR4"),
+        ("TEX.SCR.LL RZ, R5, R6, R4, 0x0, 0x5b, 3D, 0x1", "R5", "R6 R7 R4 R5"),
+        ("TLD.SCR.LZ R10, R8, R4, R5, 0x0, 0x5c, 2D", "R10 R11 R8 R9", "R4 R5"),
+        ("TLD4.R RZ, R12, R14, UR4, 2D, 0x9", "R12 R13", "R14 R15 UR4"),
+        ("TXD R10, R8, R4, R12, UR4, 2D", "R10 R11 R8 R9", "R4 R5 R12 R13 R14 R15 UR4"),
+        ("TXQ RZ, R8, R5, TEX_HEADER_DIMENSION, UR4, 0x0, 0x1", "R8", "R5 UR4"),
+        ("SULD.D.BA.2D_ARRAY.64.STRONG.SM.TRAP R6, [R8], UR6", "R6 R7", "R8 R9 R10 UR6"),
+        ("SUST.P.2D.STRONG.SM.TRAP [R4], R8, UR6", "", "R4 R5 R8 R9 R10 R11 UR6"),
     ],
 )  # fmt: skip
 def test_registers_of_an_instruction(line: str, written: str, read: str) -> None:
@@ -105,6 +116,18 @@ def test_branches_lead_to_labels_and_may_have_a_predicate_as_an_operand() -> Non
         (0, [3, 1]), (1, [3, 2]), (2, []), (3, [3]),
     ]  # fmt: skip
     assert cfg.blocks[0].condition == (fn.instrs[0].uses[0], False)
+
+
+@pytest.mark.parametrize(
+    "branch",
+    ["BRA.CONV `(.L_x_1)", "BRA.DIV ~URZ, `(.L_x_1)", "BRA.U !UPT, `(.L_x_1)"],
+)
+def test_a_branch_may_go_on_whose_condition_is_in_no_register(branch: str) -> None:
+    fn = function(branch, "EXIT", ".L_x_1:", "EXIT")
+    cfg = build(fn)
+    assert [b.succs for b in cfg.blocks] == [[2, 1], [], []]
+    assert cfg.blocks[0].condition is None
+    assert fn.instrs[0].uses == ()
 
 
 def test_targets_may_be_addresses() -> None:
@@ -140,6 +163,15 @@ def test_places_are_chained_innermost_first() -> None:
     first, second = module.functions[0].instrs
     assert [(f.path, f.line) for f in module.frames(first.loc)] == [("a.py", 7), ("b.py", 3)]
     assert [(f.path, f.line) for f in module.frames(second.loc)] == [("c.py", 1)]
+
+
+def test_the_name_of_a_file_may_hold_a_line_break() -> None:
+    module = parse(
+        HEAD + '\t//## File "a\nb.py", line 7\n        /*0000*/                   EXIT ;\n'
+    )
+    assert module.problems == []
+    (instr,) = module.functions[0].instrs
+    assert [(f.path, f.line) for f in module.frames(instr.loc)] == [("a\nb.py", 7)]
 
 
 def test_a_call_of_an_address_is_a_branch_if_nothing_returns_from_there() -> None:
