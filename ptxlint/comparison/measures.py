@@ -38,8 +38,9 @@ def residency(kernel: KernelRecord, resources: Resources) -> Occupancy | None:
     if arch is None or threads is None or resources.registers is None:
         return None
     shared = sum(a.value for a in (resources.shared, resources.dynamic_shared) if a is not None)
+    barriers = resources.barriers.value if resources.barriers is not None else 0
     try:
-        return occupancy(arch, resources.registers.value, threads, shared)
+        return occupancy(arch, resources.registers.value, threads, shared, barriers)
     except ValueError:
         return None
 
