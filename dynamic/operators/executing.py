@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import importlib.util
 import sys
 import traceback
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 
 from ptxlint.dynamic.operators.spec import SpecError
 
 
-def executed(path: str) -> ModuleType:
+def executed(path: str, without_calls_of: str = "") -> ModuleType:
     """A file of Python, executed as a module.
 
-    Its directory comes first on `sys.path`, and stays there. Raises `SpecError` with file and line,
-    whatever the file does.
+    Its directory comes first on `sys.path`, and stays there. Statements at its top that call
+    functions whose names begin with `without_calls_of` are left out. Raises `SpecError` with file
+    and line, whatever the file does.
     """
     file = Path(path)
     if str(file.parent.resolve()) not in sys.path:
@@ -31,7 +33,10 @@ def executed(path: str) -> ModuleType:
     # Triton and dataclasses look functions' modules up there.
     sys.modules[name] = module
     try:
-        spec.loader.exec_module(module)
+        if without_calls_of:
+            exec(_without_calls(file, without_calls_of), vars(module))
+        else:
+            spec.loader.exec_module(module)
     except SyntaxError as error:
         raise SpecError(f"{error.filename or path}:{error.lineno or 1}: {error.msg}") from None
     except FileNotFoundError as error:
@@ -40,6 +45,20 @@ def executed(path: str) -> ModuleType:
     except (Exception, SystemExit) as error:
         raise SpecError(told(error, path)) from error
     return module
+
+
+def _without_calls(file: Path, prefix: str) -> CodeType:
+    """A file without the statements at its top that call functions of such names."""
+    tree = ast.parse(file.read_bytes(), str(file.resolve()))
+    tree.body = [each for each in tree.body if not _is_call(each, prefix)]
+    return compile(tree, str(file.resolve()), "exec")
+
+
+def _is_call(statement: ast.stmt, prefix: str) -> bool:
+    if not isinstance(statement, ast.Expr | ast.Assign):
+        return False
+    calls = [node.func for node in ast.walk(statement.value) if isinstance(node, ast.Call)]
+    return any(isinstance(func, ast.Name) and func.id.startswith(prefix) for func in calls)
 
 
 def located(path: str) -> str:
