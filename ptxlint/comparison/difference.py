@@ -6,6 +6,7 @@ from collections import Counter
 from typing import Final, NamedTuple
 
 from ptxlint.cfg.build import build
+from ptxlint.comparison.constant_memory import with_memory
 from ptxlint.comparison.levels import alike, machine_code
 from ptxlint.comparison.measures import residency, resources_of
 from ptxlint.comparison.records import KernelRecord
@@ -114,9 +115,9 @@ class Comparer:
         """What has changed in one pair. Raises `UnlikeError` if nothing of it can be compared."""
         notes: list[str] = []
         first = alike(old, new, self._ptxas, notes)
-        code = _code(*first)
+        code = _code(*first, notes)
         second = machine_code(first, code.is_changed, notes) if code.level == "ptx" else None
-        machine = None if second is None else _code(*second)
+        machine = None if second is None else _code(*second, notes)
         is_changed = code.is_changed or (machine is not None and machine.is_changed)
         if not is_changed and old.arch == new.arch:
             return Difference(old, new, code, notes=tuple(notes), machine=machine)
@@ -169,9 +170,11 @@ def _resources(
     return [delta for delta in out if delta.old != delta.new], unknown
 
 
-def _code(old: KernelRecord, new: KernelRecord) -> CodeDifference:
+def _code(old: KernelRecord, new: KernelRecord, notes: list[str]) -> CodeDifference:
     """The code of both at one level."""
     alignment = align(old.placed, new.placed)
+    if new.is_machine:
+        alignment = with_memory(alignment, old, new, notes)
     if alignment.kind in UNCHANGED:
         return CodeDifference(old, new, alignment)
     ours, theirs = _profile(old), _profile(new)

@@ -79,7 +79,7 @@ def machine_code(pair: Pair, is_changed: bool, notes: list[str]) -> Pair | None:
             notes.append(f"only PTX is compared: no cubin lies beside {missing.path}")
         return None
     # To disassemble is dear, and the cubins of a cache that was filled again are the same.
-    if not is_changed and (code := code_of(ours, old.name)) and code == code_of(theirs, new.name):
+    if not is_changed and _is_same(ours, theirs, old.name, new.name):
         return None
     try:
         before, after = old.machine_code(), new.machine_code()
@@ -113,6 +113,13 @@ def lifted(kernel: KernelRecord, ptxas: str | None) -> tuple[KernelRecord, str]:
     if code is None:
         raise UnlikeError(f"{kernel.path} is PTX, and its machine code has no kernel {kernel.name}")
     return code, f"{kernel.path} was assembled for that"
+
+
+def _is_same(ours: bytes, theirs: bytes, old: str, new: str) -> bool:
+    if ours == theirs:
+        return True
+    code = code_of(ours, old)
+    return code is not None and code == code_of(theirs, new)
 
 
 def _tell_missing_lines(pair: Pair, notes: list[str]) -> None:

@@ -31,6 +31,8 @@ _ENTRY: Final = 0x10
 _REGISTERS, _FRAME, _LEAST_STACK = 0x2F, 0x11, 0x12
 _BARRIERS, _THREADS = 0x4C, 0x10
 _RESERVED_SYMBOL: Final = ".nv.reservedSmem.offset0"
+_BANKS: Final = 18
+"""Constant banks that code can name (measured: c[0x0] to c[0x11])."""
 _RESERVED: Final = 1024
 """Bytes of shared memory that the system keeps for itself, counted in the section's size."""
 
@@ -66,20 +68,55 @@ def read_cubin(data: bytes, path: str = "<cubin>") -> Cubin:
         ) from None
 
 
-def code_of(data: bytes, kernel: str) -> bytes | None:
-    """The bytes of a kernel's code; None if they cannot be read, or are completed when the cubin is
-    linked."""
+def code_of(data: bytes, kernel: str) -> tuple[bytes, ...] | None:
+    """The bytes of a kernel's code and of the constants that it may read; None if they cannot be
+    read, or are completed when the cubin is linked."""
+    elf = _read(data)
+    section = None if elf is None else elf.get_section_by_name(f".text.{kernel}")
+    if elf is None or section is None or _is_relocated(elf, section.name):
+        return None
+    globals_ = elf.get_section_by_name(".nv.global.init")
+    memory = _constants(elf, kernel)
+    return (
+        bytes(section.data()),
+        b"" if globals_ is None else bytes(globals_.data()),
+        *(bank.to_bytes(1, "big") + held for bank, held in sorted(memory.items())),
+    )
+
+
+def constant_memory(data: bytes, kernel: str) -> dict[int, bytes]:
+    """The constant banks that a cubin fills for a kernel, by number; that of parameters (0) is
+    filled at the launch. Empty if they cannot be read."""
+    elf = _read(data)
+    return {} if elf is None else _constants(elf, kernel)
+
+
+def _read(data: bytes) -> ELFFile | None:
     from elftools.common.exceptions import ELFError
 
     try:
         elf = _opened(data)
-        section = elf.get_section_by_name(f".text.{kernel}")
-        is_fixed = not any(
-            elf.get_section_by_name(f"{kind}.text.{kernel}") for kind in (".rela", ".rel")
-        )
-        return bytes(section.data()) if section is not None and is_fixed else None
+        # Names are read here, so that a damaged file is told here.
+        elf.get_section_by_name("")
     except (ELFError, struct.error, EOFError, KeyError, IndexError, UnicodeDecodeError):
         return None
+    return elf
+
+
+def _is_relocated(elf: ELFFile, name: str) -> bool:
+    found = (elf.get_section_by_name(f"{kind}{name}") for kind in (".rela", ".rel"))
+    return any(section is not None and section["sh_size"] for section in found)
+
+
+def _constants(elf: ELFFile, kernel: str) -> dict[int, bytes]:
+    found: dict[int, bytes] = {}
+    # A kernel's own bank stands for the module's of the same number.
+    for suffix in ("", f".{kernel}"):
+        for bank in range(1, _BANKS):
+            section = elf.get_section_by_name(f".nv.constant{bank}{suffix}")
+            if section is not None:
+                found[bank] = bytes(section.data())
+    return found
 
 
 def _opened(data: bytes) -> ELFFile:
@@ -200,4 +237,4 @@ def _attributes(section: Section | None) -> Iterator[tuple[int, bytes]]:
             yield kind, struct.pack("<H", value)
 
 
-__all__ = ["MAGIC", "Cubin", "CubinError", "code_of", "read_cubin"]
+__all__ = ["MAGIC", "Cubin", "CubinError", "code_of", "constant_memory", "read_cubin"]
