@@ -63,6 +63,14 @@ class Resources(NamedTuple):
     threads: int | None = None
     """Threads of a CTA, where the kernel fixes them."""
 
+    def as_data(self) -> dict[str, dict[str, Any]]:
+        """What is known, by name: the value, the kind of its source, and the source in words."""
+        return {
+            name: {"value": amount.value, "source": amount.source, "said": amount.said}
+            for name, amount in zip(self._fields, self, strict=True)
+            if isinstance(amount, Amount)
+        }
+
     def completed(self, other: Resources) -> Resources:
         """This, and of the other what is not known here."""
         missing: dict[str, Any] = {

@@ -219,6 +219,8 @@ class FileCheck:
             effort = self.checker.options.budget
             facts = Facts(module, function, arch, beside, words, effort)
             facts.exact = exact.get(function.name)
+            if facts.exact is not None and function.is_kernel:
+                self.kernels[-1] = self.kernels[-1]._replace(resources=facts.exact.as_data())
             if facts.exact is not None and not self.is_machine:
                 self._know_machine_code(module, facts)
             if launches is not None and function.is_kernel:

@@ -34,6 +34,8 @@ class KernelSummary(NamedTuple):
     """Analyses that ran out of their budget."""
     measures: Measures | None = None
     """Hashes and numbers, where a baseline is asked for."""
+    resources: dict[str, Any] = {}  # noqa: RUF012
+    """What an assembler, a log or a cubin says, as `Resources.as_data`."""
 
 
 class FileResult(NamedTuple):

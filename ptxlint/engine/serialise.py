@@ -147,7 +147,8 @@ def _evidence_to_dict(part: Evidence) -> dict[str, Any]:
 
 
 def kernel_to_dict(kernel: KernelSummary) -> dict[str, Any]:
-    """One kernel's summary; `metadata` holds what is known from beside the PTX."""
+    """One kernel's summary; `metadata` holds what is known from beside the PTX,
+    `resources` what an assembler, a log or a cubin says."""
     return {
         "name": kernel.name,
         "arch": kernel.arch,
@@ -159,4 +160,5 @@ def kernel_to_dict(kernel: KernelSummary) -> dict[str, Any]:
         "launches": kernel.launches,
         "left_out": [{"reason": reason, "count": count} for reason, count in kernel.left_out],
         "spent": list(kernel.spent),
+        "resources": dict(kernel.resources),
     }

@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from ptxlint.ir.instruction import Instr
 from ptxlint.reporters.pressure_view import PressureView
-from ptxlint.resources import Amount
 
 VERSION: Final = 1
 
@@ -21,7 +20,6 @@ def render_pressure_json(views: Iterable[PressureView]) -> str:
 
 def _function(view: PressureView) -> dict[str, Any]:
     now, known = view.occupancy, view.known
-    fields = {} if known is None else known._asdict()
     return {
         "name": view.name,
         "arch": view.arch,
@@ -33,11 +31,7 @@ def _function(view: PressureView) -> dict[str, Any]:
              "text": h.text}
             for h in view.held
         ],
-        "resources": {
-            name: {"value": amount.value, "source": amount.source, "said": amount.said}
-            for name, amount in fields.items()
-            if isinstance(amount, Amount)
-        },
+        "resources": {} if known is None else known.as_data(),
         "note": view.note,
         "occupancy": None if now is None else {
             "ctas": now.ctas_per_sm, "warps": now.warps_per_sm,

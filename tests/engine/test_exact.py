@@ -126,6 +126,20 @@ def test_a_log_beside_the_file_is_read_for_nothing(built: Path, tmp_path: Path) 
     ]
 
 
+def test_the_report_holds_what_is_known_of_each_kernel(built: Path, tmp_path: Path) -> None:
+    shutil.copy(SPILLS, tmp_path / "kernel.ptx")
+    (kernel,) = ptxlint.check(tmp_path / "kernel.ptx").to_dict()["kernels"]
+    assert kernel["resources"] == {}
+    shutil.copy(built / "kernel.log", tmp_path / "kernel.log")
+    (kernel,) = ptxlint.check(tmp_path / "kernel.ptx").to_dict()["kernels"]
+    assert {name: part["value"] for name, part in kernel["resources"].items()} == {
+        "registers": 255, "stack": 1392, "spill_stores": 2232, "spill_loads": 2200, "shared": 0,
+        "cumulative_stack": 1392, "barriers": 1,
+    }  # fmt: skip
+    said = {"value": 255, "source": "assembler log", "said": "log kernel.log"}
+    assert kernel["resources"]["registers"] == said
+
+
 def test_a_cubin_beside_the_file_tells_registers(built: Path, tmp_path: Path) -> None:
     shutil.copy(SPILLS, tmp_path / "kernel.ptx")
     shutil.copy(built / "kernel.cubin", tmp_path / "kernel.cubin")
