@@ -1,9 +1,9 @@
 """A failing case made smaller: the same failure at the smallest sizes that a search finds.
 
-Size by size, the least that is allowed is tried first, then the space between it and the failing
-size is halved, at odd sizes, as whole tiles hide what goes wrong in parts. Then the layout is made
-the plain one, and of a few kinds of values the one is taken that errs most. What comes out has been
-run.
+The least sizes of all are tried first. Then, size by size, the least that is allowed, and the space
+between it and the failing size is halved, at odd sizes, as whole tiles hide what goes wrong in
+parts. Then the layout is made the plain one, and of a few kinds of values the one is taken that
+errs most. What comes out has been run.
 """
 
 from __future__ import annotations
@@ -13,12 +13,15 @@ from math import isfinite
 from typing import Final
 
 from ptxlint.dynamic.cases.case import Case
+from ptxlint.dynamic.families.shapes import least
 from ptxlint.dynamic.operators.spec import Dim, Dims
 from ptxlint.dynamic.runners.knowledge import Described
 from ptxlint.dynamic.runners.outcome import Outcome
 
 RUNS: Final = 24
 """That a reduction may take."""
+_SLOW: Final = ("hang", "memory", "output")
+"""Kinds of failures that take a time limit, or much memory, each time: these get one try."""
 _LOUDER: Final = ("regular", "negative")
 
 
@@ -38,11 +41,12 @@ class Reduction:
         self._dims = described.dims
         self._run = run
         self._allowed = allowed
-        self._budget = budget
+        self._budget = min(budget, 1) if failing.kind in _SLOW else budget
         self._tried = {failing.case.key}
 
     def search(self) -> Outcome:
         """The smallest failing outcome that the budget finds."""
+        self._fails(self.smallest.case._replace(dims=least(self._dims)))
         before = None
         while before != self.smallest.case.key:
             before = self.smallest.case.key
@@ -69,7 +73,7 @@ class Reduction:
 
     def _shrink(self, name: str) -> None:
         dim: Dim = self._dims[name]
-        low = -(-dim.low // dim.multiple) * dim.multiple
+        low = least(self._dims)[name]
         high = self.smallest.case.dims[name]
         if low >= high or self._fails_at(name, low):
             return

@@ -131,16 +131,22 @@ def describe(operator: Operator, path: str = "") -> Described:
 def sources_key(path: str) -> str:
     """Digest of a spec's file and of the files of all modules that are loaded in this process and
     are neither Python's, ptxlint's, nor in a folder of installed packages."""
-    files = {path} if path else set()
+    files = {os.path.realpath(path)} if path else set()
     for name, module in list(sys.modules.items()):
-        file = getattr(module, "__file__", None)
-        if file and name.partition(".")[0] not in ("ptxlint", "__main__") and not _installed(file):
-            files.add(file)
-    told = hashlib.sha256()
-    for file in sorted(files, key=os.path.basename):
-        with suppress(OSError), open(file, "rb") as stream:
-            told.update(os.path.basename(file).encode() + b"\0" + stream.read() + b"\0")
-    return told.hexdigest()[:16]
+        file = getattr(module, "__file__", None) or ""
+        if name.partition(".")[0] not in ("ptxlint", "__main__") and os.path.isabs(file):
+            files |= set() if _installed(file) else {os.path.realpath(file)}
+    # Where they lie does not matter, so that a copy elsewhere is the same code.
+    told = sorted(map(_file_key, files))
+    return hashlib.sha256("".join(told).encode()).hexdigest()[:16]
+
+
+def _file_key(file: str) -> str:
+    """Digest of a file's name and content; of the name alone where it cannot be read."""
+    told = hashlib.sha256(os.path.basename(file).encode())
+    with suppress(OSError), open(file, "rb") as stream:
+        told.update(b"\0" + stream.read())
+    return told.hexdigest()
 
 
 def _installed(file: str) -> bool:

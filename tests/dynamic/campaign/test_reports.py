@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 from math import inf
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from ptxlint.dynamic.campaign.reports import FORMATS, render
 from ptxlint.dynamic.campaign.verdict import Failure, Place, Stressed, Verdict
 from ptxlint.dynamic.cases import Case
 from ptxlint.dynamic.runners import Compared, Outcome
 
+ROOT = Path(__file__).resolve().parents[3]
 CASE = Case("softmax_buggy", "float32", {"rows": 1, "n": 3}, "graded", checks=("reference",))
 SEEN = Outcome(
     CASE, "fail", "reference", "3 of 3 elements are wrong",
@@ -37,7 +40,8 @@ VERDICTS = [
     Verdict("scan", "undecided", "specs/scan.py", "triton", "cuda", reason="NUM402: no GPU",
             obligations=(Stressed("rescale", "NUM402", "scan_kernel", "left open",
                                 Place("scan.py", 3), "undecided", why="no GPU"),)),
-    Verdict("", "undecided", "specs/broken.py", problem="specs/broken.py:3: SyntaxError\x00"),
+    Verdict("", "undecided", "specs/broken.py", runner="emulator",
+            problem="specs/broken.py:3: SyntaxError\x00"),
 ]  # fmt: skip
 
 
@@ -116,3 +120,13 @@ def test_sarif_puts_failures_at_their_line() -> None:
 @pytest.mark.parametrize("format_", FORMATS)
 def test_nothing_is_a_report_too(format_: str) -> None:
     assert render([], format_)
+
+
+def test_json_follows_its_schema() -> None:
+    schema = json.loads((ROOT / "docs" / "gate.schema.json").read_text(encoding="utf-8"))
+    validator = Draft202012Validator(schema)
+    Draft202012Validator.check_schema(schema)
+    told = json.loads(render(VERDICTS, "json"))
+    validator.validate(told)
+    told["verdicts"][1]["failures"][0]["smallest"]["compared"][0]["max_abs"] = "much"
+    assert not validator.is_valid(told)
