@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 import ptxlint
-from ptxlint.dynamic.operators.loading import Place, places
+from ptxlint.dynamic.operators.places import Place, places
 from ptxlint.dynamic.operators.spec import NUMPY, SpecError
 from ptxlint.dynamic.runners.knowledge import Described
 from ptxlint.dynamic.runners.requests import Plan

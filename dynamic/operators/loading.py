@@ -1,7 +1,5 @@
-"""Finding spec files, and executing one of them: the operators that it holds.
-
-`places` only looks at the disk. `load` executes what people wrote, which may do anything: it
-belongs into a child process.
+"""Executing a spec file: the operators that it holds. What people wrote may do anything: it belongs
+into a child process.
 """
 
 from __future__ import annotations
@@ -10,45 +8,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from ptxlint.dynamic.operators.executing import executed, told
 from ptxlint.dynamic.operators.kernelbench import is_pair, kernelbench
+from ptxlint.dynamic.operators.places import Place
 from ptxlint.dynamic.operators.spec import Operator, SpecError
 
 _WHOLE: Final = "operator"
 """A variable of this name makes an operator that is called as its file is."""
-
-
-class Place(NamedTuple):
-    """A spec file, and which of its operators is meant: all of them without a name."""
-
-    path: str
-    name: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.path}:{self.name}" if self.name else self.path
-
-
-def places(where: str) -> tuple[Place, ...]:
-    """The spec files that a word of the command line means; nothing is executed.
-
-    A file, `FILE.py:NAME`, or a directory, of which all `*.py` count, in order, also those further
-    down; files and directories whose names begin with `_` or `.` are left to those that import
-    them. Raises `SpecError`.
-    """
-    path = Path(where)
-    if path.is_dir():
-        found = sorted(p for p in path.rglob("*.py") if not _is_private(p.relative_to(path)))
-        if not found:
-            raise SpecError(f"{where}: no spec files (*.py) in this directory")
-        return tuple(Place(str(file)) for file in found)
-    if path.is_file():
-        return (Place(where),)
-    file, colon, name = where.rpartition(":")
-    if colon and Path(file).is_file():
-        return (Place(file, name),)
-    raise SpecError(f"{file if colon and file.endswith('.py') else where}: no such file")
 
 
 def load(place: Place) -> dict[str, Operator]:
@@ -97,8 +65,4 @@ def _variables(module: ModuleType) -> Mapping[str, Any]:
     return {name: value for name, value in vars(module).items() if not name.startswith("_")}
 
 
-def _is_private(path: Path) -> bool:
-    return any(part.startswith(("_", ".")) for part in path.parts)
-
-
-__all__ = ["Place", "load", "operators_in", "places"]
+__all__ = ["load", "operators_in"]

@@ -15,7 +15,8 @@ from typing import Any
 from ..capture.kernels import Captured
 from ..capture.writing import write_bundle
 from ..cases.case import Case
-from ..operators.loading import Place, load
+from ..operators.loading import load
+from ..operators.places import Place
 from ..operators.spec import NUMPY, Operator, SpecError
 from ..oracle.calibration import CalibrationError, applied, read
 from .execution import run_case

@@ -12,7 +12,8 @@ from ptxlint.dynamic.cases import Case
 from ptxlint.dynamic.cases.arrays import inputs, numbers
 from ptxlint.dynamic.operators import Dim, Domain, Operator, Size, SpecError, Tensor
 from ptxlint.dynamic.operators.kernelbench import kernelbench
-from ptxlint.dynamic.operators.loading import Place, load
+from ptxlint.dynamic.operators.loading import load
+from ptxlint.dynamic.operators.places import Place
 
 torch = pytest.importorskip("torch")
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from ptxlint.dynamic.operators import SpecError
-from ptxlint.dynamic.operators.loading import Place, load, places
+from ptxlint.dynamic.operators.loading import load
+from ptxlint.dynamic.operators.places import Place, places
 
 HEAD = "from ptxlint.dynamic.operators import Dim, Operator, Tensor\n"
 ONE = "Operator(kernel=print, reference=print, inputs={'x': Tensor(3)})\n"
