@@ -16,6 +16,9 @@ from ptxlint.structure.canonical import constants as operand_constants
 
 _DOUBLES: Final = frozenset(("DADD", "DMUL", "DFMA", "DSETP", "DMMA"))
 """Machine code names its types in the opcode."""
+_DIGITS: Final = 7
+_ALL_DIGITS: Final = 9
+"""So many digits of a float32 are shown, and so many tell each from its neighbours."""
 _SMALL: Final = 1 << 20
 """Integers below this are taken for integers, whatever they would be as floats."""
 
@@ -107,9 +110,14 @@ def _only_float(instr: Instr) -> str:
 def values(old: Immediate, new: Immediate, instr: Instr) -> tuple[str, str]:
     """Two constants in words: as floats where one of them is one, or has the bits of one."""
     width = _width(instr)
-    if _is_float(old, width) or _is_float(new, width):
-        return _float(old, width), _float(new, width)
-    return old.text, new.text
+    if not _is_float(old, width) and not _is_float(new, width):
+        return old.text, new.text
+    for digits in (_DIGITS, _ALL_DIGITS):
+        before, after = _float(old, width, digits), _float(new, width, digits)
+        if before != after:
+            return before, after
+    # Two NaN, or a number with two spellings.
+    return f"{before} ({old.text})", f"{after} ({new.text})"
 
 
 def _width(instr: Instr) -> int:
@@ -131,7 +139,7 @@ def _is_float(constant: Immediate, width: int) -> bool:
     )
 
 
-def _float(constant: Immediate, width: int) -> str:
+def _float(constant: Immediate, width: int, digits: int = _DIGITS) -> str:
     if constant.kind == "int":
         bits = constant.value & ((1 << width) - 1)
         form = ("<I", "<f") if width == 32 else ("<Q", "<d")
@@ -140,7 +148,7 @@ def _float(constant: Immediate, width: int) -> str:
         number = constant.as_float()
         width = 32 if constant.kind == "f32" else width
     if math.isfinite(number) and width == 32:
-        return f"{number:.7g}"
+        return f"{number:.{digits}g}"
     return repr(number)
 
 

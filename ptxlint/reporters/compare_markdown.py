@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from html import escape
+
 from ptxlint.comparison.architectures import ArchitectureReport, Family
 from ptxlint.reporters.compare_words import partings, rows, summary, surprise, title
 
 
 def render_markdown(report: ArchitectureReport) -> str:
     """The surprises first, then a folded table of each kernel."""
-    out = [f"### ptxlint compare: {'**fails**' if report.failures else 'passes'}", ""]
+    verdict = "**fails**" if report.failures else "not all is known" if report.faults else "passes"
+    out = [f"### ptxlint compare: {verdict}", ""]
     out.append(escaped(summary(report)))
     if any(f.surprises for f in report.families):
         out += ["", "| kernel | architectures | surprise |", "|---|---|---|"]
@@ -27,7 +30,8 @@ def render_markdown(report: ArchitectureReport) -> str:
 
 
 def _family(family: Family) -> list[str]:
-    heading = escaped(f"{title(family)}: {', '.join(family.archs)}")
+    # Nothing of a line that starts with a tag is Markdown.
+    heading = escape(f"{title(family)}: {', '.join(family.archs)}")
     out = ["", f"<details><summary>{heading}</summary>", ""]
     out += [f"| | {' | '.join(family.archs)} |", f"|---|{'---|' * len(family.archs)}"]
     for row in rows(family):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 from pathlib import Path
@@ -219,6 +220,27 @@ def test_constants_with_the_bits_of_floats_are_told_as_floats() -> None:
     )
 
 
+def test_constants_that_are_close_are_told_apart(capsys: pytest.CaptureFixture[str]) -> None:
+    (mov,) = (
+        parse(
+            ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k()\n{\n.reg .f32 %f;\n"
+            "mov.f32 %f, 0f3F800000;\n}\n"
+        )
+        .kernels()[0]
+        .instrs
+    )
+
+    def told(old: int, new: int) -> tuple[str, str]:
+        pair = (Immediate(f"0f{bits:08X}", "f32", bits) for bits in (old, new))
+        return values(*pair, mov)
+
+    assert told(0x3F800000, 0x3F000000) == ("1", "0.5")
+    assert told(0x3F800000, 0x3F800001) == ("1", "1.00000012")
+    assert told(0x3FB8AA3B, 0x3FB8AA3C) == ("1.44269502", "1.44269514")
+    assert told(0x7FC00000, 0x7FC00001) == ("nan (0f7FC00000)", "nan (0f7FC00001)")
+    assert told(0x00000000, 0x80000000) == ("0", "-0")
+
+
 def test_nothing_to_compare_and_unreadable_sides_are_told(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -256,3 +278,36 @@ def test_an_assembler_that_cannot_do_it_is_a_note_and_the_rest_is_compared(
     assert code == 0
     assert "resources are not exact: /no/such/ptxas: there is no such program" in out
     assert "only old" in out
+
+
+def test_a_folder_that_cannot_be_listed_is_told_and_the_rest_compared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For a user who may read everything, too: listing itself fails."""
+    for side, name in (("a", "softmax"), ("b", "softmax_buggy")):
+        (tmp_path / side / "closed").mkdir(parents=True)
+        shutil.copy(path(name), tmp_path / side / "k.ptx")
+        shutil.copy(path("gelu"), tmp_path / side / "closed" / "k.ptx")
+    scan = os.scandir
+
+    def refuse(folder: str) -> object:
+        if str(folder).endswith("closed"):
+            raise PermissionError(13, "Permission denied", str(folder))
+        return scan(folder)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    words = (str(tmp_path / "a"), str(tmp_path / "b"), "--no-exact", "--no-verdicts")
+    code, out, _ = run(capsys, *words)
+    assert code == 2
+    assert "1 pair: 1 constants only" in out
+    assert f"not compared: {tmp_path}/a/closed: cannot list: Permission denied" in out
+    code, out, _ = run(capsys, *words, "--format", "json")
+    assert [f.split(": ", 1)[1] for f in json.loads(out)["faults"]] == [
+        "cannot list: Permission denied"
+    ] * 2
+
+
+def test_standard_input_is_one_side_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capsys, "-", "-")
+    assert (code, out) == (2, "")
+    assert "standard input can be one side alone" in err
