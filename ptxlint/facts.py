@@ -320,8 +320,11 @@ class Facts:
         return other
 
     def max_threads(self) -> int | None:
-        """Threads per CTA: from `.reqntid`/`.maxntid`, else from the metadata's warps."""
+        """Threads per CTA: from `.reqntid`/`.maxntid`, which a cubin has too, else from the
+        metadata's warps."""
         threads = self.function.max_threads()
+        if threads is None and self.exact is not None:
+            threads = self.exact.threads
         if threads is None and self.metadata is not None and self.metadata.num_warps:
             threads = 32 * self.metadata.num_warps
         return threads

@@ -17,6 +17,7 @@ from ptxlint.facts import Facts
 from ptxlint.ir.function import Function
 from ptxlint.ir.instruction import Instr, Shape
 from ptxlint.ir.operand import Register, SpecialRegister, Symbol
+from ptxlint.ir.sass.function import is_machine_code
 from ptxlint.ir.types import FLOATS, bits
 from ptxlint.rulekit import Hit, Note, Rule, Sample
 
@@ -104,6 +105,7 @@ class RegisterPressure(Rule):
     confidence = "medium"
     category = "resources"
     family = "resources"
+    levels = ("ptx", "sass")
     summary = "So many values are live at once that few CTAs fit on an SM, or registers must spill."
     why = (
         "A thread's registers decide how many warps an SM holds, and past 255 (or .maxnreg) they "
@@ -143,7 +145,7 @@ class RegisterPressure(Rule):
         budget = _Budget(fn, facts, arch)
         exact = facts.resources.registers if facts.resources is not None else None
         known = None if exact is None else exact.value
-        if known is None and _most_words(fn) <= budget.unnoticed:
+        if known is None and (is_machine_code(fn) or _most_words(fn) <= budget.unnoticed):
             return
         pressure = facts.get(PressureAnalysis)
         at = pressure.peak_instr

@@ -8,6 +8,7 @@ from ptxlint.arch import ARCHS, Arch
 from ptxlint.dataflow.shared_memory import SharedMemory, SharedMemoryAnalysis
 from ptxlint.facts import Facts
 from ptxlint.ir.function import Function
+from ptxlint.ir.sass.function import is_machine_code
 from ptxlint.rulekit import Hit, Rule, Sample, Verdict
 
 
@@ -18,6 +19,7 @@ class SharedMemoryLimit(Rule):
     confidence = "high"
     category = "resources"
     family = "resources"
+    levels = ("ptx", "sass")
     summary = "The kernel needs more shared memory than a CTA of its target can have."
     why = (
         "Static .shared arrays may take 48 KiB; the assembler rejects more. Static and dynamic "
@@ -123,7 +125,10 @@ class SharedMemoryLimit(Rule):
     def check(self, fn: Function, facts: Facts) -> Iterator[Hit | Verdict]:
         """One hit a kernel for each limit exceeded, and a verdict."""
         arch = facts.arch
-        if arch is None:
+        known = facts.resources
+        # A listing alone does not say what is static.
+        is_told = not is_machine_code(fn) or (known is not None and known.shared is not None)
+        if arch is None or not is_told:
             return
         shared = facts.get(SharedMemoryAnalysis)
         if shared.largest is None and not shared.dynamic and not shared.static:

@@ -18,6 +18,7 @@ from ptxlint.dataflow.pressure import PressureAnalysis
 from ptxlint.dataflow.shared_memory import SharedMemoryAnalysis
 from ptxlint.facts import Facts
 from ptxlint.ir.function import Function
+from ptxlint.ir.sass.function import is_machine_code
 from ptxlint.launch.bound import BoundLaunches
 from ptxlint.resources import Amount
 from ptxlint.rulekit import Hit, Rule, Sample
@@ -67,6 +68,7 @@ class OccupancyStep(Rule):
     confidence = "high"
     category = "resources"
     family = "resources"
+    levels = ("ptx", "sass")
     summary = "Half of an SM's warps or fewer are used, and a little less would let another CTA in."
     why = (
         "How many CTAs are on an SM at once is the least of what its registers, its shared memory, "
@@ -115,7 +117,8 @@ class OccupancyStep(Rule):
                 continue
             known = demand.registers
             if known is None:
-                yield from _estimated(facts, arch, demand, bound)
+                if not is_machine_code(fn):
+                    yield from _estimated(facts, arch, demand, bound)
                 continue
             now = demand.on(arch, known.value)
             if now.ctas_per_sm == 0 and now.limits.registers == 0:

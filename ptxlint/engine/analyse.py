@@ -426,9 +426,7 @@ class FileCheck:
             return found
 
     def _machine_resources(self, module: Module) -> dict[str, Resources]:
-        """What the kernels of machine code take, by name, where it is asked for."""
-        if not self.checker.options.measures:
-            return {}
+        """What the kernels of machine code take, by name."""
         from ptxlint.engine.resources import machine_resources
 
         return {

@@ -12,9 +12,18 @@ from ptxlint import check
 from ptxlint.diagnostics import Finding
 from ptxlint.engine.options import Options
 from ptxlint.engine.run import run
+from ptxlint.facts import KernelMetadata
+from ptxlint.frontends.cubin import read_cubin
 from ptxlint.frontends.discovery import Input
 from ptxlint.frontends.ptx import parse
-from ptxlint.frontends.toolkit import Assembled, ToolError, assemble, find_assembler, find_tool
+from ptxlint.frontends.toolkit import (
+    Assembled,
+    ToolError,
+    assemble,
+    disassemble,
+    find_assembler,
+    find_tool,
+)
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
 
@@ -98,3 +107,45 @@ def test_products_are_looked_for_in_the_ptx_beside(tmp_path: Path) -> None:
     assert re.search(r"PTX has \d+ matrix product", finding.message)
     (tmp_path / "k.ptx").write_text(text.replace(name, "other"))
     assert not check(listing, select="PRF702").findings
+
+
+def test_what_a_kernel_takes_of_an_sm_is_said_of_its_cubin() -> None:
+    metadata = KernelMetadata(num_warps=4, shared=33_280)
+    cubin = _assembled("ptx/sm_80/flash_bwd_dkdv.ptx").cubin
+    (kernel,) = read_cubin(cubin).kernels.values()
+    assert kernel.registers is not None
+    assert kernel.threads == 128
+    select = ("RES101", "RES104", "RES105")
+    report = run([Input("k.cubin", cubin=cubin, metadata=metadata)], Options(select=select))
+    assert [(f.rule, f.message, f.exact) for f in report.findings] == [
+        (
+            "RES101",
+            f"{kernel.registers.value} registers a thread (cubin k.cubin): no more than 2 CTAs of "
+            "128 threads fit an SM of sm_80, 12 % of its warps",
+            True,
+        )
+    ]
+    (verdict,) = [o for o in report.obligations if o.rule == "RES104"]
+    assert (verdict.status, verdict.reason) == (
+        "proved",
+        "32.5 KiB of shared memory fit the 163 KiB that sm_80 has (32.5 KiB dynamic: Triton's "
+        "metadata)",
+    )
+
+
+def test_another_cta_that_would_nearly_fit_is_said_of_a_cubin() -> None:
+    (finding,) = found("ptx/sm_90/layer_norm_bwd.ptx", "RES105")
+    assert finding.message == (
+        "7 CTAs of 128 threads fit an SM of sm_90, 44 % of its warps: 67 registers a thread admit "
+        "no more (cubin k.cubin)"
+    )
+    assert finding.place.source is not None
+
+
+def test_a_listing_that_names_no_registers_is_no_ground_for_estimates() -> None:
+    cubin = _assembled("ptx/sm_80/flash_bwd_dkdv.ptx").cubin
+    lines = [f for f in disassemble(cubin, "-c").splitlines() if "SHI_REGISTERS" not in f]
+    item = Input("k.sass", "\n".join(lines), KernelMetadata(num_warps=4, shared=33_280))
+    report = run([item], Options(select=("RES101", "RES104", "RES105")))
+    assert not [f for f in report.findings if f.rule.startswith("RES")]
+    assert not [o for o in report.obligations if o.rule]

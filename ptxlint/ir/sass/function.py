@@ -41,6 +41,11 @@ class SassFunction(Function):
         self.controls: list[Control] = []
 
 
+def is_machine_code(fn: Function) -> bool:
+    """True for a function of machine code."""
+    return isinstance(fn, SassFunction)
+
+
 def control_of(low: int, high: int) -> Control:
     """The scheduling that the two 64-bit words of an instruction hold."""
     word = (high << 64 | low) >> 105
@@ -55,4 +60,4 @@ def control_of(low: int, high: int) -> Control:
     )
 
 
-__all__ = ["Control", "SassFunction", "control_of"]
+__all__ = ["Control", "SassFunction", "control_of", "is_machine_code"]
