@@ -106,5 +106,5 @@ def test_a_sample_is_never_called_the_same_wrongly() -> None:
 @pytest.mark.slow
 def test_no_other_machine_code_is_called_the_same() -> None:
     paths = [p for p in sorted(FIXTURES.glob("ptx*/*/*.ptx")) if p.stat().st_size < LARGEST]
-    met = hold(Random(7).sample(paths, 60), each=6)
-    assert met["other, other"] > 100
+    met = hold(Random(7).sample(paths, 30), each=4)
+    assert met["other, other"] > 60
