@@ -119,11 +119,13 @@ def _unfit(tensors: list[Any]) -> str:
 
 
 def _place(stage: Stage, before: list[Any], result: Any) -> None:
-    """Results stand for tensors on the GPU if arguments do; what is in them was not computed."""
+    """Results stand for tensors on the GPU if arguments do; what is in them was not computed,
+    unless launches are made."""
     if any(map(stage.storages.on_gpu, before)):
         for tensor in stage.tensors(result):
             stage.storages.place(tensor)
-            stage.storages.spoil(tensor)
+            if stage.execution is None:
+                stage.storages.spoil(tensor)
 
 
 @contextmanager

@@ -37,9 +37,9 @@ def main() -> int:
     server = socket.socket(fileno=int(sys.argv[1]))
     if sys.argv[2] != NUMPY:
         preload()
-    _reply(server, {"ready": True})
     children: set[int] = set()
     try:
+        _reply(server, {"ready": True})
         while True:
             data, pipes, _, _ = socket.recv_fds(server, _MOST, PIPES)
             if not data:

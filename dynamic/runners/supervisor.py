@@ -74,9 +74,12 @@ class ForkServer:
         environment["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
         environment["TORCHINDUCTOR_USE_STATIC_CUDA_LAUNCHER"] = "0"
         number = theirs.fileno()
+        self._printed = tempfile.TemporaryFile()  # noqa: SIM115
         self._process = subprocess.Popen(
             [sys.executable, "-m", "ptxlint.dynamic.runners.fork_server", str(number), runner],
             stdin=subprocess.DEVNULL,
+            stdout=self._printed,
+            stderr=self._printed,
             pass_fds=(number,),
             env=environment,
             # Ctrl-C is for the parent to see; it ends this process by going.
@@ -107,6 +110,7 @@ class ForkServer:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+        self._printed.close()
 
     def _ask(self, message: Message, pipes: Sequence[int]) -> Message:
         with self._lock:
@@ -117,7 +121,16 @@ class ForkServer:
                 socket.send_fds(self._socket, [json.dumps(message).encode()], list(pipes))
                 return self._receive()
             except (OSError, ValueError) as error:
-                raise WorkerError(f"the process that forks children is gone: {error}") from None
+                said = self._last_line() or str(error)
+                raise WorkerError(f"the process that forks children is gone: {said}") from None
+
+    def _last_line(self) -> str:
+        """What it printed last: of an exception that ended it, the message."""
+        with suppress(OSError, ValueError):
+            self._printed.seek(0)
+            lines = self._printed.read().decode(errors="replace").split("\n")
+            return next((line.strip() for line in reversed(lines) if line.strip()), "")
+        return ""
 
     def _receive(self) -> Message:
         data = bytearray()

@@ -217,3 +217,18 @@ def test_kernels_of_atomics_and_other_orders(
     for check in ("programs", "rerun", "repeat", "canaries"):
         outcome = run_case(operator, runner, Case("", "float32", {}, checks=(check,)))
         assert outcome.kind == ("" if check == "repeat" else check)
+
+
+@pytest.mark.slow
+def test_what_torch_compiles_is_computed(emulation: Emulation, kernels: Any) -> None:
+    import torch
+
+    def double(x: Any) -> Any:
+        return torch.relu(x) * 2
+
+    x = torch.linspace(-1, 1, 70, device="cuda")
+    y = torch.compile(double)(x)
+    z = kernels.add(y, y)
+    assert len(emulation.launched) == 2
+    assert torch.equal(z, torch.relu(x) * 4)
+    assert emulation.findings == []

@@ -4,6 +4,7 @@ import contextlib
 import ctypes
 import os
 import signal
+import subprocess
 import sys
 import time
 
@@ -96,6 +97,13 @@ def leaves_another(x):
     """Leaves a process behind that holds everything open."""
     if os.fork():
         os._exit(0)
+    time.sleep(60)
+
+
+@doubling
+def breeds(x):
+    """Starts a process, and hangs."""
+    subprocess.Popen(["sleep", "60"])
     time.sleep(60)
 
 
