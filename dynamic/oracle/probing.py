@@ -58,8 +58,9 @@ class Probes:
     def is_elementwise(self) -> bool:
         """True if each element of each output seems to depend on one element of each input: a NaN
         in the middle of an input of the output's shape spoils no other."""
-        alike = [n for n in self._tensors if self._array(n).shape == self._expected[0].shape]
-        if not alike or any(v.shape != self._expected[0].shape for v in self._expected):
+        shapes = {value.shape for value in self._expected}
+        alike = [name for name in self._tensors if {self._array(name).shape} == shapes]
+        if not alike:
             return False
         for name in alike:
             spoiled = self._array(name).copy()

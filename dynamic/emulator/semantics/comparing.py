@@ -24,6 +24,7 @@ _ORDERED: Final[dict[str, Any]] = {
     "hs": np.greater_equal,
 }  # fmt: skip
 _UNORDERED: Final = {"equ": "eq", "neu": "ne", "ltu": "lt", "leu": "le", "gtu": "gt", "geu": "ge"}
+_PAIRS: Final = {"f16x2": "f16", "bf16x2": "bf16"}
 _JOINS: Final[dict[str, Any]] = {
     "and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor,
 }  # fmt: skip
@@ -65,10 +66,10 @@ def _compared(instr: Instr, kind: str) -> Computation:
 
 def _setp(instr: Instr) -> Lanewise:
     kind = instr.shape.types[-1]
-    if kind in ("f16x2", "bf16x2"):
-        raise UnsupportedError(instr, f"setp of {kind}")
-    compare: Any = _compared(instr, kind)
     join = next((_JOINS[m] for m in instr.shape.modifiers if m in _JOINS), None)
+    if kind in _PAIRS:
+        return _setp_of_pairs(instr, kind, join)
+    compare: Any = _compared(instr, kind)
     results = ("pred", "pred") if isinstance(instr.operands[0], Pair) else ("pred",)
 
     def compute(a: Array, b: Array, *other: Array) -> Array | tuple[Array, ...]:
@@ -80,6 +81,25 @@ def _setp(instr: Instr) -> Lanewise:
 
     sources = (kind, kind) if join is None else (kind, kind, "pred")
     return Lanewise(compute, sources, results)
+
+
+def _setp_of_pairs(instr: Instr, kind: str, join: Any) -> Lanewise:
+    """The first predicate is that of the lower halves, the second that of the upper ones."""
+    if not isinstance(instr.operands[0], Pair):
+        raise UnsupportedError(instr, f"setp of {kind} into one predicate")
+    compare: Any = _compared(instr, _PAIRS[kind])
+    part = np.float16 if kind == "f16x2" else np.uint16
+
+    def halves(word: Array) -> tuple[Array, Array]:
+        low, high = (np.asarray(word >> np.uint32(at), dtype=np.uint16) for at in (0, 16))
+        return low.view(part), high.view(part)
+
+    def compute(a: Array, b: Array, *other: Array) -> tuple[Array, ...]:
+        pairs = zip(halves(a), halves(b), strict=True)
+        holds = [compare(x, y) for x, y in pairs]
+        return tuple(each if join is None else join(each, other[0]) for each in holds)
+
+    return Lanewise(compute, (kind, kind, *(() if join is None else ("pred",))), ("pred", "pred"))
 
 
 def _set(instr: Instr) -> Lanewise:

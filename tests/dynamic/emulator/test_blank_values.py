@@ -48,6 +48,7 @@ SOUND = [
     "div.u32 %r0, %r1, %r2;", "rem.s32 %r0, %r1, %r2;", "popc.b32 %r0, %r1;", "clz.b32 %r0, %r1;",
     "setp.ne.and.s32 %p0|%p4, %r1, %r2, %p3;", "setp.lt.or.u32 %p0|%p4, %r1, %r2, %p3;",
     "setp.lt.xor.u32 %p0|%p4, %r1, %r2, !%p3;", "setp.lt.f32 %p0, %r1, %r2;",
+    "setp.lt.f16x2 %p0|%p4, %r1, %r2;", "setp.ne.and.bf16x2 %p0|%p4, %r1, %r2, %p3;",
     "slct.b32.s32 %r0, %r1, %r2, %r3;", "shl.b32 %r0, %r1, %r2;", "shr.s32 %r0, %r1, %r2;",
     "add.f32 %r0, %r1, %r2;", "fma.rn.f32 %r0, %r1, %r2, %r3;", "add.f16x2 %r0, %r1, %r2;",
     "max.f16x2 %r0, %r1, %r2;", "cvt.rn.f16x2.f32 %r0, %r1, %r2;", "cvt.rn.f32.s32 %r0, %r1;",

@@ -50,6 +50,24 @@ def test_of_floating_point_numbers(apply: Apply, name: str, kind: str) -> None:
     assert got.tolist() == [ALL[name](x, y) for x, y in rows]
 
 
+@pytest.mark.parametrize("kind", ["f16", "bf16"])
+@pytest.mark.parametrize("name", ["lt", "ne", "geu", "nan"])
+def test_of_pairs(apply: Apply, name: str, kind: str) -> None:
+    """The first destination is that of the lower halves, the second that of the upper ones."""
+    rows = [(a, b) for a in NUMBERS for b in NUMBERS if 2.0**-140 not in (abs(a), abs(b))]
+    a, b = (words(list(column), kind).astype(np.uint32) for column in zip(*rows, strict=True))
+    c = np.arange(len(rows)) % 3 == 0
+    # The upper halves are the lower ones of the next lane.
+    packed = [each | np.roll(each, -1) << np.uint32(16) for each in (a, b)]
+    low = [ALL[name](x, y) for x, y in rows]
+    high = [*low[1:], low[0]]
+    for text, expected in (("$0|%p31", low), ("%p31|$0", high)):
+        got = apply(f"setp.{name}.{kind}x2 {text}, $1, $2;", "pred", *packed)
+        assert got.tolist() == expected
+        got = apply(f"setp.{name}.or.{kind}x2 {text}, $1, $2, $3;", "pred", *packed, c)
+        assert got.tolist() == [x or bool(y) for x, y in zip(expected, c, strict=True)]
+
+
 INTEGER = {
     "eq": lambda a, b: a == b, "ne": lambda a, b: a != b, "lt": lambda a, b: a < b,
     "le": lambda a, b: a <= b, "gt": lambda a, b: a > b, "ge": lambda a, b: a >= b,

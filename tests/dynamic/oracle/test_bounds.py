@@ -187,5 +187,15 @@ def test_probes_that_cancel_by_chance_take_nothing_away() -> None:
     assert allowed.min() > 0.5 * np.median(allowed)
 
 
+def test_outputs_may_be_truth_values_or_none_at_all() -> None:
+    spec = operator(lambda x: (x > 0, x.any(axis=1)))
+    x = {"x": np.array([[1.0, -1.0], [0.0, 2.0**-30]])}
+    expected, allowed = bound(spec, "float32", x)
+    assert [value.tolist() for value in allowed] == [[[0.0, 0.0], [0.0, 0.0]], [0.0, 0.0]]
+    told = compare("y", "bool", np.array([[1, 1], [0, 1]]), expected[0], allowed[0])
+    assert (told.wrong, told.worst) == (1, (0, 1))
+    assert bound(operator(lambda x: ()), "float32", x) == ((), ())
+
+
 def test_growth() -> None:
     assert [growth(n) for n in (1, 36, 3600)] == [1, 36, 360]

@@ -257,15 +257,20 @@ def _to_parts(to: str, source: str, operands: list[Known], kind: str) -> Array:
 # Comparing ------------------------------------------------------------------------------------
 def _setp(instr: Instr, found: Lanewise, operands: list[Known]) -> list[Array]:
     a, b = operands[:2]
-    label = _any([a, b])
-    if found.sources[0] not in FLOATS:
-        label = label & ~_is_settled(instr, a, b)
+    if instr.shape.type in ("f16x2", "bf16x2"):
+        halves = [np.uint32(0xFFFF), np.uint32(0xFFFF0000)]
+        labels = [(a.label & half != 0) | (b.label & half != 0) for half in halves]
+    else:
+        label = _any([a, b])
+        if found.sources[0] not in FLOATS:
+            label = label & ~_is_settled(instr, a, b)
+        labels = [label] * len(found.results)
     if len(operands) == 2:
-        return [label] * len(found.results)
+        return labels
     joined = operands[2]
     out = []
     compared: Any = found.compute
-    for at in range(len(found.results)):
+    for at, label in enumerate(labels):
         # A join is not known if it comes out differently, or if two unknown ones meet.
         met = []
         for flips in (False, True):
