@@ -15,11 +15,12 @@ from ptxlint.resources import LOG, Amount, Resources
 _COMPILING: Final = re.compile(r"Compiling entry function '([^']+)' for '(\w+)'")
 _PROPERTIES: Final = re.compile(r"Function properties for (\S+)")
 _STACK: Final = re.compile(
-    r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads"
+    r"(?<!\d)(\d{1,15}) bytes stack frame, (\d{1,15}) bytes spill stores, "
+    r"(\d{1,15}) bytes spill loads"
 )
-_USED: Final = re.compile(r"Used (\d+) registers(.*)")
-_PART: Final = re.compile(r"(\d+)(\+\d+)? bytes (cumulative stack size|smem|cmem\[0\])")
-_BARRIERS: Final = re.compile(r"used (\d+) barriers")
+_USED: Final = re.compile(r"Used (\d{1,15}) registers(.*)")
+_PART: Final = re.compile(r"(?<!\d)(\d{1,15})(\+\d+)? bytes (cumulative stack size|smem|cmem\[0\])")
+_BARRIERS: Final = re.compile(r"used (\d{1,15}) barriers")
 _NAMES: Final = {
     "cumulative stack size": "cumulative_stack",
     "smem": "shared",

@@ -29,6 +29,7 @@ _PROBE_SECONDS: Final = 20.0
 _PROBE: Final = 1 << 20
 """Limits of the question which release a program is of."""
 ASSEMBLERS: Final = ("ptxas", "ptxas-blackwell")
+_UNKNOWN_TARGET: Final = "is not defined for option 'gpu-name'"
 _NO_CODE: Final = "does not contain device code"
 _RELEASE: Final = re.compile(r"release (\d+)\.(\d+)")
 
@@ -115,6 +116,9 @@ def assemble(
         try:
             log = "".join(run(words, seconds)).replace(source, path)
         except ToolError as error:
+            if _UNKNOWN_TARGET in str(error):
+                message = f"{assembler.path} does not know {arch}: name another one with --ptxas"
+                raise ToolError(message) from None
             raise ToolError(str(error).replace(source, path)) from None
         told = {name: r.found(assembler.who) for name, r in read_log(log).items()}
         return Assembled(_written(target, assembler), log, told, assembler.who)

@@ -17,6 +17,7 @@ from random import Random
 import pytest
 
 from ptxlint import check
+from ptxlint.frontends.assembler_log import read_log
 from ptxlint.frontends.cubin import CubinError, read_cubin
 from ptxlint.frontends.sass import parse
 from ptxlint.frontends.toolkit import ToolError, assemble, disassemble, find_assembler
@@ -152,6 +153,37 @@ def test_a_listing_that_is_cut_is_told() -> None:
     end = LISTING.index("        /*0020")
     guarded = LISTING[:end].replace("@!P0 ", "")
     assert told(guarded) == ["`.L_x_1` stands nowhere in `k`"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("0x7", "9" * 5_000), ("R2, 0x7", f"R{'9' * 5_000}, 0x7"),
+        ("MOV R2, 0x7", "MOV R2, 1e9999"),
+        (".text.k:\n", f'.text.k:\n//## File "a.py", line {"9" * 5_000}\n'),
+        ("MOV R2, 0x7", f"P2R R2, PR, RZ, {'7' * 5_000}"),
+    ],
+)  # fmt: skip
+def test_numbers_without_end_are_told_or_passed_over(old: str, new: str) -> None:
+    assert old in LISTING
+    module = parse(LISTING.replace(old, new))
+    assert len(module.functions[0].instrs) >= 5
+    assert all("internal" not in p.message for p in module.problems)
+
+
+def test_a_log_with_numbers_without_end_says_nothing() -> None:
+    end = "9" * 5_000
+    log = (
+        "Compiling entry function 'k' for 'sm_80'\nFunction properties for k\n"
+        f"{end} bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n"
+        f"Used 40 registers, used {end} barriers, {end} bytes smem\n"
+    )
+    (told,) = read_log(log).values()
+    assert told.registers is not None
+    assert told.registers.value == 40
+    assert told.stack is None
+    assert told.shared is not None
+    assert told.shared.value == 0
 
 
 def test_zeros_in_front_of_a_number_are_no_octal() -> None:

@@ -7,7 +7,6 @@ import struct
 from typing import Final
 
 from ptxlint.frontends.sass.memo import Instruction, parse
-from ptxlint.frontends.sass.reference import SassSyntaxError
 from ptxlint.ir.function import TargetList
 from ptxlint.ir.instruction import Instr
 from ptxlint.ir.module import FileEntry, Module
@@ -92,10 +91,11 @@ class SassBuilder:
             self._loc, self._places = self._chained(offset), []
         try:
             read = parse(text)
-        except SassSyntaxError as error:
+            instr = self._instr(fn, read, address, offset)
+        except ValueError as error:
+            # A number may have more digits than Python reads, too.
             self.problem(offset, f"`{text.split(' ', 1)[0]}` cannot be read: {error}")
             return
-        instr = self._instr(fn, read, address, offset)
         if instr.shape.row.is_call and instr.args and isinstance(instr.args[-1], Immediate):
             self._calls.append((instr, text))
         fn.instrs.append(instr)

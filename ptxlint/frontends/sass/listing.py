@@ -17,8 +17,8 @@ _INSTRUCTION: Final = re.compile(
 _ENCODING: Final = re.compile(r"[ \t]*/\*[ \t]*(0x[0-9a-fA-F]{16})[ \t]*\*/[ \t]*")
 _LABEL: Final = re.compile(r"[ \t]*([.$A-Za-z_][.$\w]*):[ \t]*")
 _PLACE: Final = re.compile(
-    r'[ \t]*//## File "((?:[^"\\]|\\.)*)", line (\d+)'
-    r'(?: inlined at "((?:[^"\\]|\\.)*)", line (\d+))?[ \t]*'
+    r'[ \t]*//## File "((?:[^"\\]|\\.)*)", line (\d{1,9})'
+    r'(?: inlined at "((?:[^"\\]|\\.)*)", line (\d{1,9}))?[ \t]*'
 )
 _SECTION: Final = re.compile(r"[ \t]*\.section[ \t]+([^,\s]+).*")
 _TARGET: Final = re.compile(r"[ \t]*(?:\.target[ \t]+|code for |arch = )(sm_\w+).*")
