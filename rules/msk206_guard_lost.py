@@ -94,6 +94,13 @@ class GuardLost(Rule):
             ptx=_PTX,
         ),
         Sample(
+            "PTX for an older architecture",
+            f"{_START}LDC R4, c[0x0][0x218]\nISETP.GE.AND P0, PT, R0, R4, PT\n"
+            f"{_STORE}@!P0 STG.E desc[UR4][R2.64], R0\nEXIT",
+            level="sass",
+            ptx=_PTX.replace("sm_90", "sm_80"),
+        ),
+        Sample(
             "an early exit",
             f"{_START}ISETP.GE.AND P0, PT, R0, c[0x0][0x218], PT\n@P0 EXIT\n"
             f"{_STORE}STG.E desc[UR4][R2.64], R0\nEXIT",
@@ -147,7 +154,7 @@ class GuardLost(Rule):
             by_line.setdefault((*place, kind, lost.inputs), []).append(lost)
         for (_, _, kind, inputs), group in by_line.items():
             first, *others = group
-            names = _names(source, inputs)
+            names = _names(source.function, facts.module.arch, inputs)
             ends = "s" if len(group) == 1 else ""
             number = source.module.source.position(first.access.offset).line
             guard = facts.words.guard(first.access)
@@ -163,11 +170,10 @@ class GuardLost(Rule):
             )
 
 
-def _names(source: Facts, inputs: tuple[Input, ...]) -> list[str]:
+def _names(fn: Function, arch: str, inputs: tuple[Input, ...]) -> list[str]:
     """Inputs in words: parameters by their names in the PTX."""
-    fn = source.function
     sizes = {variable.name: variable.size or 0 for variable in fn.params}
-    places = parameter_addresses(fn, source.module.arch)
+    places = parameter_addresses(fn, arch)
     words = []
     for given in inputs:
         if given.kind == "param":

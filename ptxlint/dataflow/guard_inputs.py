@@ -9,14 +9,14 @@ that the analysis does not see into tells nothing, since that may follow any inp
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from ptxlint.cfg.build import CfgAnalysis
 from ptxlint.cfg.loops import LoopsAnalysis
 from ptxlint.dataflow.guards import Conjunct, Conjunction, GuardsAnalysis
 from ptxlint.dataflow.inputs import MEMORY, THREAD, Input, parameter_addresses
 from ptxlint.dataflow.polynomial import Atom, Polynomial
-from ptxlint.facts import Analysis, Facts
+from ptxlint.facts import Facts
 from ptxlint.ir.function import Function
 from ptxlint.ir.instruction import Instr
 
@@ -64,11 +64,12 @@ class Condition(NamedTuple):
 
 
 class GuardInputs:
-    """The inputs that guards in one function of PTX depend on."""
+    """The inputs that guards in one function of PTX depend on. `arch` is the one that it is
+    assembled for, which says where parameters lie."""
 
-    def __init__(self, facts: Facts) -> None:
+    def __init__(self, facts: Facts, arch: str) -> None:
         self._guards = facts.get(GuardsAnalysis)
-        self._addresses = parameter_addresses(facts.function, facts.module.arch)
+        self._addresses = parameter_addresses(facts.function, arch)
         self._threads = _threads_along_x(facts.function)
         self._cfg, self._loops = facts.get(CfgAnalysis), facts.get(LoopsAnalysis)
         self._conditions: dict[Conjunct, Condition | None] = {}
@@ -256,15 +257,4 @@ def _made(atom: Atom, values: dict[int, int]) -> int:
     return min(left, right) if atom.kind == "min" else max(left, right)
 
 
-class GuardInputsAnalysis(Analysis[GuardInputs]):
-    """What guards depend on, for the kernels of PTX."""
-
-    name: ClassVar[str] = "guard-inputs"
-    requires: ClassVar[tuple[type[Analysis[Any]], ...]] = (GuardsAnalysis, LoopsAnalysis)
-
-    def run(self, facts: Facts) -> GuardInputs:
-        """Guards are looked at when they are asked for."""
-        return GuardInputs(facts)
-
-
-__all__ = ["GuardInputs", "GuardInputsAnalysis"]
+__all__ = ["GuardInputs"]

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from ptxlint.cfg.build import CfgAnalysis
 from ptxlint.dataflow.access import Access, AccessAnalysis
-from ptxlint.dataflow.guard_inputs import GuardInputsAnalysis
+from ptxlint.dataflow.guard_inputs import GuardInputs
 from ptxlint.dataflow.inputs import ANY, Input
 from ptxlint.dataflow.machine_deciders import MachineDecidersAnalysis
 from ptxlint.facts import Facts
@@ -63,7 +63,7 @@ def survival(ptx: Facts, machine: Facts) -> Survival:
     deciders = machine.get(MachineDecidersAnalysis)
     if deciders is None or not accesses:
         return Survival(len(accesses), 0, ())
-    origins = _Origins(ptx)
+    origins = _Origins(ptx, machine.module.arch)
     kept = 0
     lost = []
     for place, instr in accesses:
@@ -85,9 +85,9 @@ def survival(ptx: Facts, machine: Facts) -> Survival:
 class _Origins:
     """The accesses of a PTX kernel by line and kind."""
 
-    def __init__(self, facts: Facts) -> None:
+    def __init__(self, facts: Facts, arch: str) -> None:
         self._facts = facts
-        self._inputs = facts.get(GuardInputsAnalysis)
+        self._inputs = GuardInputs(facts, arch)
         self._by_place: dict[_Place, list[Instr]] = {}
         self._by_kind: dict[str, list[Instr]] = {}
         for place, instr in _accesses(facts):

@@ -41,7 +41,8 @@ def _assembled(path: str) -> Assembled:
 
 def found(path: str, rule: str = "") -> list[Finding]:
     item = Input("k.cubin", cubin=_assembled(path).cubin)
-    return [f for f in run([item], Options()).findings if not rule or f.rule == rule]
+    options = Options(select=(rule,)) if rule else Options()
+    return [f for f in run([item], options).findings if not rule or f.rule == rule]
 
 
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
