@@ -3,7 +3,8 @@
 Nothing here is compared with an absolute time: machines differ, and this one is busy now and then.
 Each ratio sets two things against each other that were measured in turn. `--quick` takes few
 files and small sizes; it shows that the benchmark runs and is no measurement. `--only` measures
-the checks or the emulator alone and leaves the other part of the page as it is.
+the checks, the comparison of builds or the emulator alone and leaves the rest of the page as it
+is.
 """
 
 from __future__ import annotations
@@ -30,8 +31,10 @@ from time import perf_counter, process_time
 
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parent / "emulator"))
+sys.path.insert(0, str(Path(__file__).parent / "comparing"))
 
 import hostile
+import ratio
 import speed
 import synthetic
 
@@ -570,24 +573,45 @@ def main(arguments: list[str] | None = None) -> int:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--quick", action="store_true", help="few files, small sizes")
     options.add_argument("--out", type=Path, default=HERE, help="folder to write to")
-    options.add_argument("--only", choices=("checks", "emulator"), help="one part alone")
+    parts = ("checks", "comparing", "emulator")
+    options.add_argument("--only", choices=parts, help="one part alone")
     given = options.parse_args(arguments)
     given.out.mkdir(parents=True, exist_ok=True)
     page = given.out / "results.md"
-    before = page.read_text(encoding="utf-8") if page.exists() else ""
     rows: list[Row] = []
-    if given.only != "emulator":
-        rows, checks = measure_checks(given.quick, given.out)
-        _, heading, emulated = before.partition(speed.HEADING)
-        before = speed.replaced(checks, heading + emulated) if heading else checks
-        page.write_text(before, encoding="utf-8")
-    if given.only != "checks":
+
+    def wants(part: str) -> bool:
+        return given.only in (None, part)
+
+    def write(part: int, text: str) -> None:
+        """Put one part of the page in place of the one that was there."""
+        before = page.read_text(encoding="utf-8") if page.exists() else ""
+        kept = divided(before)
+        kept[part] = text
+        page.write_text("\n\n".join(t.strip("\n") for t in kept if t) + "\n", encoding="utf-8")
+
+    if wants("checks"):
+        rows, text = measure_checks(given.quick, given.out)
+        write(0, text)
+    if wants("comparing"):
+        found, text = ratio.part(given.quick)
+        rows += found
+        write(1, text)
+    if wants("emulator"):
         found, text = speed.part(given.quick)
         rows += found
-        page.write_text(speed.replaced(before, text), encoding="utf-8")
+        write(2, text)
     for row in rows:
         print(" | ".join(row))
     return 0
+
+
+def divided(page: str) -> list[str]:
+    """The parts of a page, "" where there is none: checks, comparing, the emulator."""
+    rest, heading, emulated = page.partition(speed.HEADING)
+    emulated = heading + emulated
+    checks, heading, comparing = rest.partition(ratio.HEADING)
+    return [checks, heading + comparing, emulated]
 
 
 def measure_checks(quick: bool, out: Path) -> tuple[list[Row], str]:
