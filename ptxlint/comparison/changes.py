@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 import struct
 from collections import Counter
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from ptxlint.comparison.difference import CodeDifference
+from ptxlint.comparison.half_moves import moved_word
 from ptxlint.comparison.places import Where, where
 from ptxlint.ir.instruction import Instr
 from ptxlint.ir.module import Module
 from ptxlint.ir.operand import Immediate
+from ptxlint.structure.alignment import Changed
 from ptxlint.structure.canonical import constants as operand_constants
 
 _DOUBLES: Final = frozenset(("DADD", "DMUL", "DFMA", "DSETP", "DMMA"))
@@ -47,7 +50,7 @@ class InstructionChange(NamedTuple):
 def constants(difference: CodeDifference) -> list[ConstantChange]:
     """The constants that have changed, those of one line and pair of values together."""
     counts: Counter[tuple[str, str, Where, Where, str]] = Counter()
-    for change in difference.alignment.changed:
+    for change in changed(difference):
         old, new = values(change.old_constant, change.new_constant, change.old)
         counts[
             old,
@@ -57,6 +60,18 @@ def constants(difference: CodeDifference) -> list[ConstantChange]:
             change.old.shape.mnemonic,
         ] += 1
     return [ConstantChange(*key, times) for key, times in counts.items()]
+
+
+def changed(difference: CodeDifference) -> Iterator[Changed]:
+    """The constants that have changed one by one; two halves of one word are one."""
+    told: set[int] = set()
+    for change in difference.alignment.changed:
+        old, new = moved_word(change.old), moved_word(change.new)
+        if old is None or new is None:
+            yield change
+        elif id(change.old) not in told:
+            told.add(id(change.old))
+            yield Changed(change.old, change.new, old, new)
 
 
 def instructions(
@@ -101,7 +116,8 @@ def _by_line(module: Module, instrs: tuple[Instr, ...]) -> list[InstructionChang
 
 
 def _only_float(instr: Instr) -> str:
-    found = operand_constants(instr)
+    word = moved_word(instr)
+    found = operand_constants(instr) if word is None else (word,)
     if len(found) != 1 or not _is_float(found[0], _width(instr)):
         return ""
     return _float(found[0], _width(instr))
@@ -153,6 +169,14 @@ def _float(constant: Immediate, width: int, digits: int = _DIGITS) -> str:
 
 
 __all__ = [
-    "ConstantChange", "InstructionChange", "OperandChange", "Where", "constants", "instructions",
-    "operands", "values", "where",
+    "ConstantChange",
+    "InstructionChange",
+    "OperandChange",
+    "Where",
+    "changed",
+    "constants",
+    "instructions",
+    "operands",
+    "values",
+    "where",
 ]  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from ptxlint.comparison.changes import values, where
+from ptxlint.comparison.changes import changed, values, where
 from ptxlint.comparison.difference import CodeDifference, Difference
 from ptxlint.comparison.records import KernelRecord
 from ptxlint.comparison.report import DiffReport
@@ -119,7 +119,7 @@ def _of_code(
     suffix = " in machine code" if code.level == "sass" else ""
     kind, word = code.alignment, "machine-code" if code.level == "sass" else ""
     seen = set()
-    for change, key in zip(kind.changed, _told(code), strict=True):
+    for change, key in zip(changed(code), _told(code), strict=True):
         if key in seen:
             continue
         seen.add(key)
@@ -161,7 +161,7 @@ def _places(kernel: KernelRecord) -> Places:
 def _told(code: CodeDifference) -> list[tuple[object, ...]]:
     """Old value, new value and new line of each changed constant."""
     out: list[tuple[object, ...]] = []
-    for change in code.alignment.changed:
+    for change in changed(code):
         old, new = values(change.old_constant, change.new_constant, change.old)
         out.append((old, new, where(code.new.module, change.new)))
     return out

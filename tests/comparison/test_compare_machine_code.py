@@ -91,6 +91,15 @@ def test_the_path_before_the_newest_is_a_surprise(tmp_path: Path) -> None:
     assert again.surprises == ()
 
 
+def test_what_surrounds_products_is_none(tmp_path: Path) -> None:
+    around = ("7: UTCATOMSWS.AND URZ, UR4", "UTCBAR [UR4], URZ", "EXIT")
+    first, second = family(
+        tmp_path, around, ("7: UTCHMMA gdesc[UR4], gdesc[UR6], tmem[UR8], PT", *around),
+        archs=("sm_100a", "sm_103a"),
+    ).portraits  # fmt: skip
+    assert (first.tensor, second.tensor) == ((), ("tcgen05",))
+
+
 @pytest.mark.parametrize(
     ("old", "new", "line", "here"),
     [

@@ -104,6 +104,26 @@ def test_f64_constants_keep_their_digits(tmp_path: Path) -> None:
     assert (change.old, change.new) == ("0.1", "0.125")
 
 
+def test_words_that_come_as_halves_are_told_as_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # 0x3f80 and 0 are the halves of 1.0, 0x3dcc and 0xcccd those of 0.1.
+    texts = [
+        listing(f"7: HFMA2.MMA R5, -RZ, RZ, {halves}", "EXIT")
+        for halves in ("1.875, 0", "1.44921875, -19.203125")
+    ]
+    old, new = files(tmp_path, *texts)
+    (change,) = constants(of(old, new).code)
+    assert (change.old, change.new, change.times) == ("1", "0.1", 1)
+    _, out, _ = run(capsys, old, new, "--no-verdicts", "--format", "sarif")
+    (result,) = json.loads(out)["runs"][0]["results"]
+    assert result["message"]["text"].startswith("a constant is 0.1, was 1 in machine code")
+    product = listing("7: HFMA2.MMA R5, R6, RZ, 1.875, 0", "EXIT")
+    other = listing("7: HFMA2.MMA R5, R6, RZ, 1.5, 0", "EXIT")
+    (change,) = constants(of(*files(tmp_path, product, other)).code)
+    assert (change.old, change.new) == ("1.875", "1.5")
+
+
 def test_a_cubin_of_a_fixture_names_the_python_lines(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -245,10 +265,10 @@ def test_a_cubin_on_one_side_alone_is_told(tmp_path: Path) -> None:
 
 
 def test_each_level_is_paired_with_its_own(tmp_path: Path) -> None:
-    for side in ("old", "new"):
+    for side, stem in (("old", "z"), ("new", "a")):
         folder = tmp_path / side
         cubin(folder, "leaky_relu", stem="machine")
-        shutil.copy(fixture("leaky_relu"), folder / "text.ptx")
+        shutil.copy(fixture("leaky_relu"), folder / f"{stem}.ptx")
     report = compare([str(tmp_path / "old")], [str(tmp_path / "new")], ptxas=None)
     assert [(d.code.level, d.kind) for d in report.differences] == [
         ("sass", "identical"), ("ptx", "identical"),

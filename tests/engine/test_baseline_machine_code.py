@@ -105,6 +105,16 @@ def test_ptx_of_the_same_kernel_is_another_one(
     ((rule, severity, message),) = found(folder, base)
     assert (rule, severity) == ("BAS903", "warning")
     assert message == "no kernel of this baseline was checked: it is of k (machine code)"
+    (folder / "other.sass").write_text(listing(*BODY, name="other"))
+    (folder / "k.sass").write_text(listing(*LOOP, *BODY))
+    (folder / "k.ptx").rename(folder / "k.txt")
+    base = baseline(capsys, folder)
+    (folder / "k.sass").unlink()
+    (folder / "k.txt").rename(folder / "k.ptx")
+    # Nothing is said of what a rule for machine code found there.
+    assert found(folder, base) == [
+        ("BAS903", "note", "1 kernel of the baseline not checked: k sm_90 (machine code)")
+    ]
 
 
 def test_a_cubin_that_was_cut_off_is_told_and_the_rest_written(
