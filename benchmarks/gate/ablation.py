@@ -11,14 +11,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ptxlint.dynamic.campaign.campaign import Campaign, Settings, Task
 from ptxlint.dynamic.campaign.gate import Options
@@ -28,6 +26,7 @@ from ptxlint.dynamic.campaign.verdict import Verdict
 from ptxlint.dynamic.families.kit import Known
 from ptxlint.dynamic.families.registry import FIRST, all_families
 from ptxlint.dynamic.operators.spec import Dims
+from ptxlint.dynamic.runners.executor import Place
 from ptxlint.dynamic.runners.worker import Worker, WorkerError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -79,13 +78,20 @@ def counted(worker: Worker, strategies: Sequence[str], count: int) -> Iterator[C
             )  # fmt: skip
 
 
-def of_task(campaign: Campaign, task: Task, number: int, count: int) -> list[Counted]:
-    """All strategies on the operator of a task."""
-    worker = campaign.worker(task, number)
-    try:
-        return list(counted(worker, list(STRATEGIES), count))
-    finally:
-        worker.close()
+class Counting:
+    """All strategies on the operators of tasks, as pieces of work."""
+
+    def __init__(self, campaign: Campaign, count: int) -> None:
+        self._campaign = campaign
+        self._count = count
+
+    def __call__(self, task: Mapping[str, Any], place: Place) -> dict[str, Any]:
+        """The rows of one operator."""
+        worker = self._campaign.worker(Task(**task), place.gpu)
+        try:
+            return {"rows": list(counted(worker, list(STRATEGIES), self._count))}
+        finally:
+            worker.close()
 
 
 def share(part: int, whole: int) -> str:
@@ -168,32 +174,27 @@ def main() -> int:
     found = gpus() if given.runner == "cuda" else ()
     if given.runner == "cuda" and not found:
         parser.error("--runner cuda: no CUDA device was found")
-    jobs = given.jobs or len(found) or os.cpu_count() or 1
     started = time.perf_counter()
-    campaign = Campaign(Settings(Options(given.runner), gpus=found, jobs=jobs))
+    campaign = Campaign(Settings(Options(given.runner), gpus=found, jobs=given.jobs))
     try:
         tasks = campaign.tasks(given.specs)
         problems = [task for task in tasks if task.problem]
         for task in problems:
             print(f"{task.path}: {task.problem}", file=sys.stderr)
         verdicts = campaign.run([task for task in tasks if not task.problem])
-        with ThreadPoolExecutor(jobs) as pool:
-            work = [
-                pool.submit(of_task, campaign, task, number, given.cases)
-                for number, task in enumerate(tasks)
-                if not task.problem
-            ]
-            rows = [row for part in work for row in part.result()]
+        told = [task._asdict() for task in tasks if not task.problem]
+        parts = campaign.executor.results(Counting(campaign, given.cases), told)
+        rows = [row for part in parts for row in part["rows"]]
     finally:
         campaign.close()
     seconds = time.perf_counter() - started
     given.out.mkdir(parents=True, exist_ok=True)
-    told = {
+    content = {
         "version": 1, "runner": given.runner, "seconds": round(seconds, 1),
         "rows": [row._asdict() for row in rows],
         "verdicts": [verdict.to_json() for verdict in verdicts],
     }  # fmt: skip
-    (given.out / f"ablation-{given.runner}.json").write_text(json.dumps(told, indent=1) + "\n")
+    (given.out / f"ablation-{given.runner}.json").write_text(json.dumps(content, indent=1) + "\n")
     text = page(rows, verdicts, given.runner, given.cases)
     (given.out / f"ablation-{given.runner}.md").write_text(text)
     print(text)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import ptxlint
-from ptxlint.dynamic.operators.places import Place, places
+from ptxlint.dynamic.operators.places import Place as SpecPlace
+from ptxlint.dynamic.operators.places import places
 from ptxlint.dynamic.operators.spec import NUMPY, SpecError
+from ptxlint.dynamic.runners.executor import Executor, LocalExecutor, Place, local_places
 from ptxlint.dynamic.runners.knowledge import Described
 from ptxlint.dynamic.runners.requests import Plan
 from ptxlint.dynamic.runners.supervisor import ChildWorker, ForkServer, Limits
@@ -35,6 +36,9 @@ class Settings(NamedTuple):
     gpus: tuple[int, ...] = ()
     """Those to use, on the runner `cuda`; none: the first."""
     jobs: int = 1
+    """Operators at a time, where GPUs do not say it; 0 for one a core."""
+    tolerances: str = ""
+    """A file that `ptxlint calibrate` has written; empty for none."""
     store: str = ":memory:"
     replays: str = ""
     """Folder for files that `ptxlint replay` takes; empty writes none."""
@@ -66,6 +70,7 @@ class Campaign:
         self._is_own = server is None
         self._server = server or ForkServer(settings.options.runner)
         self._stores = threading.local()
+        self.executor: Executor = LocalExecutor(local_places(settings.gpus, settings.jobs))
         try:
             Store(settings.store).close()
         except StoreError:
@@ -88,7 +93,7 @@ class Campaign:
         for place in found:
             yield from self._named(place)
 
-    def _named(self, place: Place) -> Iterator[Task]:
+    def _named(self, place: SpecPlace) -> Iterator[Task]:
         if place.name:
             yield Task(place.path, place.name)
             return
@@ -105,33 +110,29 @@ class Campaign:
         self, tasks: Sequence[Task], progress: Progress = lambda done, total, last: None
     ) -> list[Verdict]:
         """A verdict on each task, in their order."""
-        lock = threading.Lock()
-        done = 0
+        verdicts = []
+        told = [task._asdict() for task in tasks]
+        for result in self.executor.results(self._work, told):
+            verdicts.append(Verdict.from_json(result))
+            progress(len(verdicts), len(tasks), verdicts[-1])
+        return verdicts
 
-        def one(numbered: tuple[int, Task]) -> Verdict:
-            nonlocal done
-            verdict = self.decide(numbered[1], numbered[0])
-            with lock:
-                done += 1
-                progress(done, len(tasks), verdict)
-            return verdict
+    def _work(self, task: Mapping[str, Any], place: Place) -> dict[str, Any]:
+        """A piece of work for an executor."""
+        told: dict[str, Any] = self.decide(Task(**task), place.gpu).to_json()
+        return told
 
-        # A thread waits for its child: what costs time is in there.
-        with ThreadPoolExecutor(max(1, self._settings.jobs)) as pool:
-            return list(pool.map(one, enumerate(tasks)))
-
-    def worker(self, task: Task, number: int = 0) -> ChildWorker:
-        """A worker for the operator of a task; `number` chooses among several GPUs. To be
-        closed."""
-        plan = self._plan(task.path, task.name, number)
+    def worker(self, task: Task, gpu: int | None = None) -> ChildWorker:
+        """A worker for the operator of a task. To be closed."""
+        plan = self._plan(task.path, task.name, gpu)
         return ChildWorker(self._server, plan, self._settings.limits)
 
-    def decide(self, task: Task, number: int = 0) -> Verdict:
+    def decide(self, task: Task, gpu: int | None = None) -> Verdict:
         """The verdict on one task; one that the store has is not made again."""
         runner = self._settings.options.runner
         if task.problem:
             return Verdict(task.name, "undecided", task.path, runner=runner, problem=task.problem)
-        worker = self.worker(task, number)
+        worker = self.worker(task, gpu)
         try:
             described = worker.describe()
         except WorkerError as error:
@@ -162,14 +163,15 @@ class Campaign:
             gate.families = self._settings.families
         return gate.decide(described.name, described.path)
 
-    def _plan(self, path: str, name: str, number: int = 0) -> Plan:
-        gpus = self._settings.gpus
+    def _plan(self, path: str, name: str, gpu: int | None = None) -> Plan:
+        settings = self._settings
         return Plan(
             path,
             name,
-            self._settings.options.runner,
-            self._settings.arch,
-            gpu=gpus[number % len(gpus)] if gpus else None,
+            settings.options.runner,
+            settings.arch,
+            gpu=gpu,
+            tolerances=settings.tolerances,
         )
 
     def _store(self) -> Store:
@@ -189,6 +191,7 @@ class Campaign:
             settings.arch,
             settings.stress,
             list(settings.families),
+            _content(settings.tolerances),
             ptxlint.__version__,
         ]
         return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:16]
@@ -197,6 +200,14 @@ class Campaign:
         """Let all processes go."""
         if self._is_own:
             self._server.close()
+
+
+def _content(path: str) -> str:
+    """The text of a file; what is missing is told by who reads it."""
+    try:
+        return Path(path).read_text(encoding="utf-8") if path else ""
+    except (OSError, ValueError):
+        return ""
 
 
 __all__ = ["Campaign", "Progress", "Settings", "Task"]

@@ -216,7 +216,7 @@ def outcome_from_json(data: Mapping[str, Any] | None) -> Outcome | None:
     return outcome
 
 
-_NUMBERS: Final = ("max_abs", "max_rel", "max_ulp", "got", "expected", "allowed")
+_NUMBERS: Final = ("max_abs", "max_rel", "max_ulp", "got", "expected", "allowed", "share")
 
 __all__ = [
     "VERSION", "Failure", "Place", "Stressed", "Verdict", "Word", "exit_status", "finite",

@@ -40,6 +40,7 @@ class CaseRun:
         self.case = case
         self.arguments = inputs(operator, case)
         self.launched: list[str] = []
+        self.launches: list[str] = []
         self.findings: tuple[Mapping[str, Any], ...] = ()
         self.compared: tuple[Compared, ...] = ()
 
@@ -74,6 +75,7 @@ class CaseRun:
         """Another call, of these arguments or those of the case."""
         called = self.runner.call(self.operator, arguments or self.arguments, manner)
         self.launched += called.launched
+        self.launches += called.launches
         return called
 
     def outputs_of(self, called: Called) -> tuple[Output, ...]:

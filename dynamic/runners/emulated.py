@@ -72,6 +72,8 @@ class Emulation:
         self.findings: list[Finding] = []
         self.launched: list[str] = []
         """Names of kernels, in the order of their launches."""
+        self.launches: list[str] = []
+        """For each its code and grid (`Called.launches`)."""
         self.not_run = ""
         """Why a launch was not made, if one was not; also where the host went on."""
         self.hung = ""
@@ -86,6 +88,7 @@ class Emulation:
         """Forget what was seen; from now on launches are made in this manner."""
         self.manner = manner
         self.findings, self.launched, self.not_run, self.hung = [], [], "", ""
+        self.launches = []
         self._numbers = Fingerprints()
 
     def allocated(self, tensor: Any) -> None:
@@ -100,6 +103,7 @@ class Emulation:
     def launch(self, kernel: Kernel, launch: Launch, memory: Mapping[int, Memory]) -> None:
         """Make a launch. Raises `NotRunError` or `HungError`."""
         self.launched.append(kernel.name)
+        self.launches.append(f"{kernel.name} {kernel.hash} {launch.grid}")
         if 0 in launch.grid:
             return
         for _ in range(2 if self.manner.again else 1):
@@ -237,6 +241,7 @@ class EmulatorRunner:
             after,
             tuple(self._emulation.launched),
             tuple(map(finding_to_dict, self._emulation.findings)),
+            launches=tuple(self._emulation.launches),
         )
 
 

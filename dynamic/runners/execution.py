@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 import traceback
+from collections.abc import Sequence
 from typing import Final
 
 from ..cases.arrays import digest
@@ -48,6 +49,7 @@ def run_case(operator: Operator, runner: Runner, case: Case) -> Outcome:
         time.perf_counter() - started,
         outputs_key(run.outputs) if "outputs" in vars(run) else "",
         digest(run.arguments),
+        launches_key(run.launches),
     )
 
 
@@ -80,6 +82,11 @@ def _checked(run: CaseRun) -> tuple[Status, str, str]:
     return "pass", "", ""
 
 
+def launches_key(launches: Sequence[str]) -> str:
+    """Alike for the same launches in the same order; empty if there are none."""
+    return hashlib.sha256("\n".join(launches).encode()).hexdigest()[:16] if launches else ""
+
+
 def outputs_key(outputs: tuple[Output, ...]) -> str:
     """Alike for outputs that are the same to the bit; empty if there are none."""
     if not outputs:
@@ -110,4 +117,4 @@ def _at(error: BaseException) -> str:
     return place
 
 
-__all__ = ["outputs_key", "run_case"]
+__all__ = ["launches_key", "outputs_key", "run_case"]

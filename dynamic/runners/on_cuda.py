@@ -48,9 +48,10 @@ class CudaRunner:
             if isinstance(given, Placed)
         }
         launched: list[str] = []
+        launches: list[str] = []
         try:
             with (
-                launches_seen(launched, manner.again),
+                launches_seen(launched, manner.again, launches),
                 configured(manner.num_warps, manner.num_stages),
                 allocations_watched(buffers, "cuda", self._record.take_over),
             ):
@@ -67,7 +68,7 @@ class CudaRunner:
             for name, given in arguments.items()
             if isinstance(given, Placed)
         }
-        return Called(outputs, after, tuple(launched), (), buffers.trampled())
+        return Called(outputs, after, tuple(launched), (), buffers.trampled(), tuple(launches))
 
 
 def _see_to_device(error: Exception) -> None:
@@ -82,8 +83,11 @@ def _see_to_device(error: Exception) -> None:
 
 
 @contextmanager
-def launches_seen(names: list[str], again: bool) -> Iterator[None]:
-    """Inside, the names of kernels that are launched are added, and with `again` each launch is
+def launches_seen(
+    names: list[str], again: bool, launches: list[str] | None = None
+) -> Iterator[None]:
+    """Inside, the names of kernels that are launched are added, to `launches` with their code and
+    grid, and with `again` each launch is
     made twice."""
     from triton.compiler.compiler import CompiledKernel
 
@@ -95,6 +99,9 @@ def launches_seen(names: list[str], again: bool) -> Iterator[None]:
 
         def launch(x: Any, y: Any, z: Any, *rest: Any) -> Any:
             names.append(str(kernel.metadata.name))
+            if launches is not None:
+                grid = tuple(grid_extent(x, y, z))
+                launches.append(f"{kernel.metadata.name} {kernel.hash} {grid}")
             if again and 0 not in grid_extent(x, y, z):
                 made(x, y, z, *rest)
             return made(x, y, z, *rest)

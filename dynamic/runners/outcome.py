@@ -34,7 +34,7 @@ class Outcome(NamedTuple):
     inputs_key: str = ""
     """Digest of all input bytes, with what lies around them."""
     launches_key: str = ""
-    """Digest of what was launched: code, grids, numbers that were passed; empty for nothing."""
+    """Digest of what was launched, code and grids; empty for nothing."""
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for `from_json`."""

@@ -39,6 +39,8 @@ class Called(NamedTuple):
     """What was seen by who watches, in the JSON of `check`."""
     trampled: tuple[str, ...] = ()
     """What was written around memory that the operator allocated, in words."""
+    launches: tuple[str, ...] = ()
+    """For each launch the kernel's name, its hash and its grid, as text."""
 
 
 class Runner(Protocol):

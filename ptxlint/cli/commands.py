@@ -18,6 +18,7 @@ COMMANDS: Final = {
     "compare": "Hold a kernel's builds for several architectures side by side.",
     "gate": "Run operators against their references where something is left open.",
     "stress": "Run families of stress tests on operators.",
+    "calibrate": "Take tolerances from kernels that are known to be right.",
     "replay": "Make a failing run of gate or stress again.",
     "rule": "Explain one rule, or all of them.",
     "rules": "List the rules, one a line.",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -59,6 +58,8 @@ def campaign_command(name: str, text: str) -> click.Command:
             ["--replays"], metavar="DIR", default="",
             help="Write a file for each failure that `ptxlint replay` takes.",
         ),
+        click.Option(["--tolerances"], metavar="FILE", default="",
+                     help="How far off results may be, from `ptxlint calibrate`."),
         click.Option(["--strict"], is_flag=True, help="Exit with 1 where something is undecided."),
         click.Option(["-v", "--obligations"], is_flag=True,
                      help="List what was left open and what became of it."),
@@ -113,10 +114,11 @@ class _Run:
         runner, gpus = chosen_runner(given["runner"])
         return Settings(
             Options(runner, given["seed"], given["cases"]),
-            _arch(given["arch"]),
+            architecture(given["arch"]),
             Limits(seconds=given["time_limit"], memory=int(given["memory_limit"] * _GIB)),
             gpus,
-            given["jobs"] or len(gpus) or os.cpu_count() or 1,
+            given["jobs"],
+            given["tolerances"],
             given["store"] or ":memory:",
             given["replays"],
             self._name == "stress",
@@ -140,14 +142,17 @@ def chosen_runner(word: str) -> tuple[str, tuple[int, ...]]:
     return ("cuda", found) if found else ("emulator", ())
 
 
-def _arch(word: str) -> str:
+def architecture(word: str) -> str:
+    """A name of one architecture. Another word ends the command."""
     from ptxlint.frontends.target_filter import TargetNameError, parse_targets
 
     try:
-        (target,) = parse_targets([word])
-    except (TargetNameError, ValueError) as error:
+        targets = parse_targets([word])
+    except TargetNameError as error:
         raise click.ClickException(f"--arch: {error}") from None
-    return word.strip() if target else word
+    if len(targets) != 1:
+        raise click.ClickException(f"--arch: give one architecture, not {len(targets)}")
+    return targets[0]
 
 
 def _families(text: str) -> tuple[str, ...]:

@@ -8,7 +8,6 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -72,10 +71,8 @@ other_shape = spec(kernel=double, reference=lambda x: x[1:])
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[ForkServer]:
-    server = ForkServer()
-    yield server
-    server.close()
+def server(triton_server: ForkServer) -> ForkServer:
+    return triton_server
 
 
 @pytest.fixture(scope="module")
@@ -90,8 +87,8 @@ def specs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     folder = tmp_path_factory.mktemp("results")
     return Settings(
-        Options(reducing=12),
-        limits=Limits(seconds=4, loading=6),
+        Options(reducing=6),
+        limits=Limits(seconds=3, loading=5),
         jobs=2,
         store=str(folder / "campaign.db"),
         replays=str(folder / "replays"),
@@ -137,7 +134,7 @@ def test_each_failure_is_told_as_what_it_is(
         ("other_shape", "shape"),
         ("syntax.py", "syntax.py:1"),
         ("empty.py", "no operators"),
-        ("endless.py", "no end after 6 s"),
+        ("endless.py", "no end after 5 s"),
         ("missing.py", "no such file"),
     ],
 )

@@ -85,6 +85,7 @@ def test_what_a_kernel_computes_and_what_is_said_of_it(on_triton: Work) -> None:
     outcome = worker.run(case(193))
     assert said(outcome) == ("pass", "", "")
     assert outcome.kernels == ("add_kernel",)
+    assert outcome.launches_key == worker.run(case(193)).launches_key != ""
     (known,) = worker.check()
     assert (known.name, known.constants, known.grids) == (
         "add_kernel",
@@ -96,7 +97,7 @@ def test_what_a_kernel_computes_and_what_is_said_of_it(on_triton: Work) -> None:
     first, second = worker.check()
     assert first == known
     assert second.hash != known.hash
-    worker.run(case(65))
+    assert worker.run(case(65)).launches_key != outcome.launches_key
     assert [len(k.grids) for k in worker.check()] == [2, 1]
 
 

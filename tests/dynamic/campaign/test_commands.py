@@ -1,0 +1,135 @@
+"""The commands: exit statuses and files. Campaigns share one server, so that torch loads once."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ptxlint.cli.gating as gating
+from ptxlint.cli import main
+from ptxlint.dynamic.campaign import campaign, machine
+from ptxlint.dynamic.runners.supervisor import ForkServer
+
+SPEC = """
+from ptxlint.dynamic.operators import Dim, Operator, Tensor
+
+def spec(factor, **more):
+    return Operator(
+        kernel=lambda x: x * factor, reference=lambda x: x * 2, dims={"n": Dim(1, 64)},
+        inputs={"x": Tensor("n")}, runs_on="numpy", **more,
+    )
+
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, triton_server: ForkServer, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(campaign, "ForkServer", lambda runner: triton_server)
+    monkeypatch.setattr(triton_server, "close", lambda: None)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "right.py").write_text(SPEC + "right = spec(2)\n")
+    (tmp_path / "wrong.py").write_text(SPEC + "wrong = spec(3)\n")
+    return tmp_path
+
+
+def status(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as left:
+        main(list(arguments))
+    return int(left.value.code or 0)
+
+
+def test_exit_statuses(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert status("gate", "right.py", "--runner", "emulator") == 0
+    assert capsys.readouterr().out.startswith("pass      right (numpy, no PTX): 1 case")
+    assert status("gate", "right.py", "wrong.py", "--runner", "emulator") == 1
+    assert "2 operators: 1 pass, 1 fail" in capsys.readouterr().out
+    assert status("gate", "wrong.py", "missing.py", "right.py", "--runner", "emulator") == 2
+    assert "3 operators: 1 pass, 1 fail, 1 problem" in capsys.readouterr().out
+
+
+def test_stress_runs_the_families_that_are_named(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = ("stress", "right.py", "--runner", "emulator", "--format", "json")
+    assert status(*given, "--family", "exp-range,zero-rows", "--cases", "2") == 0
+    (verdict,) = json.loads(capsys.readouterr().out)["verdicts"]
+    assert verdict["cases"] == 1 + 2 * 2
+    assert status(*given, "--family", "luck") == 2
+    assert "--family: 'luck' is none of semantics, " in capsys.readouterr().err
+
+
+def test_a_gpu_that_is_asked_for_must_be_there(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(machine, "gpus", lambda: ())
+    assert status("gate", "right.py", "--runner", "cuda") == 2
+    assert "no CUDA device was found" in capsys.readouterr().err
+    assert gating.chosen_runner("auto") == ("emulator", ())
+    monkeypatch.setattr(machine, "gpus", lambda: (0, 1))
+    assert gating.chosen_runner("auto") == ("cuda", (0, 1))
+    assert gating.chosen_runner("emulator") == ("emulator", ())
+
+
+def test_bad_words_end_the_command(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert status("gate", "right.py", "--arch", "volta") == 2
+    assert "'volta' is no architecture" in capsys.readouterr().err
+    assert status("gate", "right.py", "--arch", "sm_80,sm_90") == 2
+    (folder / "store.db").write_text("no database at all" * 100)
+    assert status("gate", "right.py", "--store", "store.db") == 2
+    assert "store.db: not a campaign file" in capsys.readouterr().err
+    assert (folder / "store.db").read_text().startswith("no database")
+
+
+def test_tolerances_come_from_a_right_kernel_and_hold_another(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    body = """
+import numpy as np
+
+def spec(factor):
+    return Operator(
+        kernel=lambda x: (x.sum(axis=1, dtype=np.float64) * factor).astype(np.float32),
+        reference=lambda x: x.sum(axis=1),
+        dims={"rows": Dim(1, 8), "n": Dim(1, 512)}, inputs={"x": Tensor("rows", "n")},
+        runs_on="numpy", name="sum",
+    )
+"""
+    (folder / "known.py").write_text(SPEC + body + "known = spec(1)\n")
+    (folder / "new.py").write_text(SPEC + body + "new = spec(1 + 4e-7)\n")
+    assert status("calibrate", "known.py", "--out", "tolerances.json", "--runner", "emulator") == 0
+    told: dict[str, Any] = json.loads((folder / "tolerances.json").read_text())
+    (tolerance,) = told["tolerances"]
+    assert (tolerance["operator"], tolerance["sample"]["cases"]) == ("sum", 24)
+    assert tolerance["scale"] == pytest.approx(1.5 * tolerance["sample"]["p95"])
+    assert tolerance["scale"] < 0.5
+    assert status("calibrate", "known.py", "--out", "tolerances.json") == 2
+    assert "--force overwrites it" in capsys.readouterr().err
+    assert status("gate", "new.py", "--runner", "emulator") == 0
+    held = ("gate", "new.py", "--runner", "emulator", "--tolerances", "tolerances.json")
+    assert status(*held) == 1
+    assert status("calibrate", "wrong.py", "gone.py", "--out", "none.json") == 2
+    assert "not calibrated: gone.py: no such file" in capsys.readouterr().err
+
+
+def test_replay_of_a_failure(
+    folder: Path, triton_server: ForkServer, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    from ptxlint.dynamic.runners import supervisor
+
+    monkeypatch.setattr(supervisor, "ForkServer", lambda runner: triton_server)
+    assert status("gate", "wrong.py", "--runner", "emulator", "--replays", "replays") == 1
+    (file,) = (folder / "replays").iterdir()
+    capsys.readouterr()
+    assert status("replay", str(file)) == 1
+    told = capsys.readouterr()
+    assert "inputs, launches and outputs are those of the file, byte for byte" in told.out
+    assert told.err == ""
+    (folder / "wrong.py").write_text(SPEC + "wrong = spec(2)\n")
+    assert status("replay", str(file)) == 0
+    assert "not as it was: the operator's code has changed since" in capsys.readouterr().err
+    (folder / "wrong.py").unlink()
+    assert status("replay", str(file)) == 2
