@@ -87,8 +87,7 @@ def launches_seen(
     names: list[str], again: bool, launches: list[str] | None = None
 ) -> Iterator[None]:
     """Inside, the names of kernels that are launched are added, to `launches` with their code and
-    grid, and with `again` each launch is
-    made twice."""
+    grid, and with `again` each launch is made twice."""
     from triton.compiler.compiler import CompiledKernel
 
     genuine = CompiledKernel.run

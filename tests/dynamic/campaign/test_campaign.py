@@ -88,7 +88,7 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     folder = tmp_path_factory.mktemp("results")
     return Settings(
         Options(reducing=6),
-        limits=Limits(seconds=3, loading=5),
+        limits=Limits(seconds=2, loading=3),
         jobs=2,
         store=str(folder / "campaign.db"),
         replays=str(folder / "replays"),
@@ -134,7 +134,7 @@ def test_each_failure_is_told_as_what_it_is(
         ("other_shape", "shape"),
         ("syntax.py", "syntax.py:1"),
         ("empty.py", "no operators"),
-        ("endless.py", "no end after 5 s"),
+        ("endless.py", "no end after 3 s"),
         ("missing.py", "no such file"),
     ],
 )

@@ -98,7 +98,7 @@ def spec(factor):
     )
 """
     (folder / "known.py").write_text(SPEC + body + "known = spec(1)\n")
-    (folder / "new.py").write_text(SPEC + body + "new = spec(1 + 4e-7)\n")
+    (folder / "new.py").write_text(SPEC + body + "new = spec(1 + 2e-6)\n")
     assert status("calibrate", "known.py", "--out", "tolerances.json", "--runner", "emulator") == 0
     told: dict[str, Any] = json.loads((folder / "tolerances.json").read_text())
     (tolerance,) = told["tolerances"]

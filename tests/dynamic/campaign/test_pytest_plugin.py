@@ -42,9 +42,8 @@ def test_specs_are_collected_and_the_fixture_judges(
     Path(pytester.path, "specs", "two.py").write_text(SPEC + "wrong = spec(3)\n")
     pytester.makepyfile(SPEC + TESTS)
     pytester.makeini("[pytest]\nptxlint_specs = specs/*.py\n")
-    result = pytester.runpytest_inprocess(
-        "-p", "ptxlint.dynamic.pytest_plugin", "--ptxlint-runner", "emulator", "-v"
-    )
+    # The plugin is there by its entry point, as for everybody who installs ptxlint.
+    result = pytester.runpytest_inprocess("--ptxlint-runner", "emulator", "-v")
     result.assert_outcomes(passed=2, failed=3)
     result.stdout.fnmatch_lines_random(
         [
