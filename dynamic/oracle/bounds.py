@@ -2,7 +2,8 @@
 
 Rounding an operand somewhere on the way is, to first order, as if inputs had been rounded. So the
 reference is evaluated a few times on inputs that are off by up to one rounding each (`probing`),
-and what that changes, the *spread*, is what one rounding does to a result, cancellation and all. A
+and what that changes, the *spread*, is what one rounding does to a result, cancellation and all
+(where tensor cores drop bits, all operands are off toward 0, one unit in the mean: that, too). A
 sum of `n` terms in an unknown order rounds `growth(n)` times. An exponent of size `e` rounds as `e`
 factors do, which normalisation hides from the probes unless a compiler computes the numerator and
 the denominator by different instructions. What is allowed is
@@ -12,8 +13,9 @@ the denominator by different instructions. What is allowed is
     + (FINAL * unit of the arithmetic + 2 * unit of the output) * |expected|
                                                     approximate functions, rounding of the result
     + ONE * unit of the arithmetic * size           a term of the size of results, 1 at most, that
-                                                    cancels; of size 1 in element-wise functions,
-                                                    which may go through it: exp(x) - 1
+                                                    cancels; of size 1 where all results are 0, and
+                                                    in element-wise functions, which may go through
+                                                    it: exp(x) - 1
     + the smallest number of the output's type
 
 Constants are measured (docs/gate.md). A right kernel may overflow where its inputs are so large
@@ -39,6 +41,8 @@ OTHERS: Final = 4.0
 KEPT: Final = 2.0
 FINAL: Final = 8.0
 ONE: Final = 8.0
+_CUT: Final = frozenset({"tf32"})
+"""Types that tensor cores make of their operands by dropping bits: up to two units, toward 0."""
 _LONG: Final = 16
 """Elements of a row that has a median of its own."""
 
@@ -83,14 +87,15 @@ def allowance(
     if given is not None:
         errors = [given.absolute + given.relative * _size(value) for value in expected]
     else:
-        kept = NUMBER_TYPES[operator.arithmetic.get(dtype, dtype)]
+        form = operator.arithmetic.get(dtype, dtype)
+        kept = NUMBER_TYPES[form]
         function = _function(probes, kept, exact)
         scale = operator.calibrated.get(dtype, 1.0)
         types = [*output_types, *[dtype] * (len(expected) - len(output_types))]
         errors = [
             _error(value, spread, types[number], function, scale)
             for number, (value, spread) in enumerate(
-                zip(expected, probes.spread(kept.unit), strict=True)
+                zip(expected, probes.spread(kept.unit, is_cut=form in _CUT), strict=True)
             )
         ]
     pairs = zip(probes.judged(exact), errors, strict=True)
@@ -114,7 +119,9 @@ def _error(expected: Array, spread: Array, dtype: str, function: _Function, scal
     # Below the smallest normal number of float32 results may be flushed; all numbers of narrower
     # ranges are normal in float32.
     least = kind.smallest if kind.lowest > exact.lowest else exact.smallest_normal
-    largest = 1.0 if function.is_elementwise else min(1.0, float(size.max(initial=0.0)))
+    # Where all results are 0, what cancels may have had any size.
+    greatest = float(size.max(initial=0.0)) or 1.0
+    largest = 1.0 if function.is_elementwise else min(1.0, greatest)
     final = (FINAL * exact.unit + 2 * kind.unit) * size + ONE * exact.unit * largest
     bound = function.factor * _levelled(spread) + final + least
     out: Array = np.maximum(scale * bound, kind.unit * size + least)

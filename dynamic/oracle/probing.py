@@ -15,6 +15,8 @@ from ptxlint.dynamic.oracle.reference import Array, Evaluate, Outputs
 
 _PROBES: Final = 4
 """Evaluations on inputs that are off at random."""
+_UPWARD, _TOWARD_ZERO = -1, -2
+"""In place of the number of an evaluation: all inputs are off in this direction."""
 _HEADROOM: Final = 64.0
 """So many squares may be added before a sum is beyond the range."""
 _SAME: Final = 1e-3
@@ -41,19 +43,23 @@ class Probes:
             if isinstance(given, Tensor) and arguments[name].dtype.kind == "f"
         }
 
-    def spread(self, unit: float) -> Outputs:
+    def spread(self, unit: float, *, is_cut: bool = False) -> Outputs:
         """How far results move when each input is off by up to `unit`, relative to its size; 0 for
         those that are not finite, infinite where they become so.
 
         Some random errors, and all inputs upward: that adds up in sums whose terms differ in sign.
+        With `is_cut`, all toward 0, too, as hardware that drops bits takes them: that adds up in
+        every sum.
         """
         squares = [np.zeros(value.shape) for value in self._expected]
         for number in range(_PROBES):
             for total, off in zip(squares, self._distances(self._moved(unit, number)), strict=True):
                 total += off**2 / _PROBES
-        upward = self._distances(self._moved(unit, None))
-        pairs = zip(squares, upward, strict=True)
-        return tuple(np.maximum(np.sqrt(square), off) for square, off in pairs)
+        found = [np.sqrt(square) for square in squares]
+        for toward in (_UPWARD, _TOWARD_ZERO) if is_cut else (_UPWARD,):
+            together = self._distances(self._moved(unit, toward))
+            found = [np.maximum(far, off) for far, off in zip(found, together, strict=True)]
+        return tuple(found)
 
     def is_elementwise(self) -> bool:
         """True if each element of each output seems to depend on one element of each input: a NaN
@@ -112,14 +118,16 @@ class Probes:
         array: Array = self._arguments[name]
         return array
 
-    def _moved(self, unit: float, number: int | None) -> dict[str, Any]:
-        """Inputs off by between half a unit and one, with random signs; all upward without a
-        number."""
+    def _moved(self, unit: float, number: int) -> dict[str, Any]:
+        """Inputs off by between half a unit and one, with random signs, other ones for each number
+        from 0 on; or all by one unit upward, or toward 0."""
         out = dict(self._arguments)
         for name, given in self._tensors.items():
             array = self._array(name)
-            if number is None:
+            if number == _UPWARD:
                 by = np.sign(array)
+            elif number == _TOWARD_ZERO:
+                by = np.full(array.shape, -1.0)
             else:
                 draws = Draws("probe", number, name)
                 by = draws.signs(array.shape) * (0.5 + 0.5 * draws.uniform(array.shape))

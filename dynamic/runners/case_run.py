@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from ..cases.arrays import Given, inputs, numbers
+from ..cases.arrays import Given, Placed, inputs, numbers
 from ..cases.case import Case
 from ..emulator.sanitizer.choice import MEMORY, Sanitize
 from ..operators.spec import Operator
@@ -70,6 +71,18 @@ class CaseRun:
         return Expected(
             values, allowance(self.operator, self.case.dtype, given, again, values, types)
         )
+
+    def may_mean(self, form: str) -> bool:
+        """True if outputs in float32 that are wrong would be right, had the spec, which says
+        nothing of it, said that products of its inputs are computed in `form`."""
+        dtype, told = self.case.dtype, self.operator
+        tensors = [given for given in self.arguments.values() if isinstance(given, Placed)]
+        products = sum(given.dtype == dtype for given in tensors) > 1
+        if dtype != "float32" or told.arithmetic or told.tolerance_for(dtype) or not products:
+            return False
+        other = CaseRun(replace(told, arithmetic={dtype: form}), self.runner, self.case)
+        other.outputs = self.outputs
+        return not wrong(other.held_to_reference(self.outputs))
 
     def call(self, manner: Manner, arguments: Mapping[str, Given] | None = None) -> Called:
         """Another call, of these arguments or those of the case."""

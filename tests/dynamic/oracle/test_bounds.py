@@ -170,6 +170,38 @@ def test_coarser_arithmetic_widens_the_bound() -> None:
     assert (plain < 64 * 2.0**-13).all()
 
 
+@pytest.mark.parametrize("shape", [(1, 1), (71, 6), (5, 131)])
+def test_products_of_tensor_cores_that_drop_bits_are_right(shape: tuple[int, int]) -> None:
+    """All operands are off toward 0 then, which adds up in every sum."""
+
+    def cut(**given: Any) -> Any:
+        words = {n: v.view(np.uint32) & np.uint32(0xFFFFE000) for n, v in given.items()}
+        return matmul(**{name: word.view(np.float32) for name, word in words.items()})
+
+    spec = operator(matmul, arithmetic={"float32": "tf32"})
+    for seed in range(8):
+        for values in ("graded", "negative", "regular"):
+            case = Case("x", "float32", {"m": shape[0], "n": shape[1]}, values, seed)
+            told = judged(spec, case, cut)
+            assert told.wrong == 0, (values, seed, told)
+            assert judged(spec, case, scaled(1.01, matmul)).wrong > 0
+
+
+def test_what_cancels_to_zero_everywhere_may_have_had_any_size() -> None:
+    """The logarithm of a sum of one exponential, less what it is taken of, by way of base 2."""
+
+    def softmax_loss(x: Any) -> Any:
+        return np.log2(np.exp2(x * x.dtype.type(1.4426950408889634)).sum(axis=-1)) * x.dtype.type(
+            0.6931471805599453
+        ) - x.max(axis=-1)
+
+    spec = operator(lambda x: np.log(np.exp(x).sum(axis=-1)) - x.max(axis=-1))
+    for seed in range(8):
+        case = Case("x", "float32", {"m": 9, "n": 1}, "negative", seed)
+        assert judged(spec, case, softmax_loss).wrong == 0
+        assert judged(spec, case, lambda x: softmax_loss(x) + np.float32(1e-5)).wrong > 0
+
+
 def test_integer_outputs_are_exact_but_where_rounding_decides() -> None:
     spec = operator(lambda x: x.argmax(axis=-1))
     x = {"x": np.array([[1.0, 1.0 + 2.0**-26, 0.0], [1.0, 2.0, 0.0]])}

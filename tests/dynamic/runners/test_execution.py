@@ -76,6 +76,24 @@ def test_a_wrong_element_is_told_with_its_place() -> None:
     assert outcome.outputs_key != run(double).outputs_key
 
 
+def test_products_that_only_tf32_explains_are_told_how_to_allow_them() -> None:
+    def product(x: Any, y: Any) -> Any:
+        return x @ y.T
+
+    def cut(x: Any, y: Any) -> Any:
+        parts = [(v.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32) for v in (x, y)]
+        return product(*parts)
+
+    given = {"x": Tensor("n", 40), "y": Tensor("n", 40)}
+    plain = run(cut, reference=product, inputs=given)
+    assert said(plain) == ("fail", "reference")
+    assert plain.reason.endswith('if they are meant, give arithmetic={"float32": "tf32"}')
+    meant = run(cut, reference=product, inputs=given, arithmetic={"float32": "tf32"})
+    assert said(meant) == ("pass", "")
+    wrong = run(lambda x, y: cut(x, y) * np.float32(1.1), reference=product, inputs=given)
+    assert "tf32" not in wrong.reason
+
+
 def test_checks_come_in_the_order_of_the_case_up_to_the_first_that_fails() -> None:
     def kernel(x: Any) -> Any:
         x[0, 0] = 3
