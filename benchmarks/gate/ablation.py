@@ -27,6 +27,7 @@ from ptxlint.dynamic.families.kit import Known
 from ptxlint.dynamic.families.registry import FIRST, all_families
 from ptxlint.dynamic.operators.spec import Dims
 from ptxlint.dynamic.runners.executor import Place
+from ptxlint.dynamic.runners.knowledge import Described
 from ptxlint.dynamic.runners.worker import Worker, WorkerError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -50,6 +51,17 @@ def is_wrong(operator: str) -> bool:
     return operator.endswith("_buggy")
 
 
+def known_of(worker: Worker, described: Described, dtype: str) -> Known:
+    """What cases are made from: an operator that has run once, and what was captured of it."""
+    blank = Known(described, (), dtype)
+    minimum = all_families()[FIRST].cases(blank)
+    worker.run(next(case for case in minimum if worker.allowed([case.dims])[0]))
+    try:
+        return blank._replace(kernels=worker.check())
+    except WorkerError:
+        return blank
+
+
 def counted(worker: Worker, strategies: Sequence[str], count: int) -> Iterator[Counted]:
     """All strategies on one operator."""
     described = worker.describe()
@@ -58,13 +70,7 @@ def counted(worker: Worker, strategies: Sequence[str], count: int) -> Iterator[C
         return worker.allowed([dims])[0]
 
     for dtype in described.dtypes:
-        known = Known(described, (), dtype)
-        first = next(c for c in all_families()[FIRST].cases(known) if takes(c.dims))
-        worker.run(first)
-        try:
-            kernels = worker.check()
-        except WorkerError:
-            kernels = ()
+        kernels = known_of(worker, described, dtype).kernels
         for strategy in strategies:
             words: Counter[str] = Counter()
             launches = 0

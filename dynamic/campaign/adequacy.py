@@ -35,7 +35,8 @@ def notes(described: Described, kernels: Sequence[KernelKnowledge], ran: Dims) -
     whole = [tile for tile in tiles(kernels) if cut and all(ran[n] % tile == 0 for n in cut)]
     if whole:
         out.append(f"all sizes were whole tiles of {whole[0]}: no lane was masked off")
-    alone = sorted({k.name for k in kernels if all(prod(grid) == 1 for grid in k.grids)})
+    several = {k.name for k in kernels if any(prod(grid) > 1 for grid in k.grids)}
+    alone = sorted({k.name for k in kernels} - several)
     if alone and len(described.dims) > 0:
         out.append(f"{', '.join(alone)} ran with one program")
     return tuple(out)

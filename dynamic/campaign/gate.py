@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from itertools import islice
 from typing import Final, NamedTuple
 
 from ptxlint.dynamic.families.kit import Known
@@ -16,7 +15,7 @@ from ptxlint.dynamic.runners.worker import Worker, WorkerError
 from . import adequacy
 from .blame import explained, found
 from .ledger import Ledger
-from .plan import Open, errors, open_obligations, place_of, proved
+from .plan import Open, by_turns, errors, open_obligations, place_of, proved
 from .reduce import RUNS, Reduction
 from .store import Store
 from .strategies import full_cost
@@ -201,20 +200,16 @@ class Gate:
 
     def _runs(self, described: Described, dtype: str, one: Open) -> Iterator[Outcome]:
         """Runs for an obligation: the first of each family that decides it, then the second ones,
-        as far as the budget goes."""
+        as far as the budget goes. What a run has shown before costs nothing."""
         known = Known(described, tuple(self._kernels), dtype, self._options.seed, one.sizes)
-        waiting = [self._ledger.cases(family.cases(known)) for family in one.families]
         left = self._options.cases
-        while waiting and left:
-            for cases in list(waiting):
-                case = next(islice(cases, 1), None)
-                if case is None:
-                    waiting.remove(cases)
-                elif left:
-                    left -= 1
-                    outcome = self._ledger.run(case)
-                    self._problem_of(outcome)
-                    yield outcome
+        for case in by_turns(self._ledger.cases(family.cases(known)) for family in one.families):
+            if not left:
+                return
+            left -= self._ledger.covered(case) is None
+            outcome = self._ledger.run(case)
+            self._problem_of(outcome)
+            yield outcome
 
     def _problem_of(self, outcome: Outcome) -> None:
         """Raises `ProblemError` for a run that says that the spec is wrong."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from ptxlint.dynamic.families.kit import Family
 from ptxlint.dynamic.families.registry import deciding
@@ -18,6 +18,9 @@ NOT_RUN: Final = {
 }
 """Static families that no stress test decides, and why none is needed."""
 SEMANTICS: Final = "semantics"
+
+
+_Any = TypeVar("_Any")
 
 
 class Open(NamedTuple):
@@ -53,6 +56,26 @@ def open_obligations(kernels: Iterable[KernelKnowledge]) -> Iterator[Open]:
     for kernel, said in _once(known, lambda kernel: kernel.obligations, is_open):
         if _key(kernel, said) not in told:
             yield Open(said, kernel, deciding(said["family"]))
+
+
+def in_doubt(kernels: Iterable[KernelKnowledge]) -> Iterator[Open]:
+    """What the static half has not proved and a run can decide: refuted properties first."""
+    known = list(kernels)
+    for kernel, said in errors(known):
+        if said["family"] not in NOT_RUN:
+            yield Open(said, kernel, deciding(said["family"]))
+    yield from open_obligations(known)
+
+
+def by_turns(sources: Iterable[Iterable[_Any]]) -> Iterator[_Any]:
+    """The first of each source, then the second ones, until all have ended."""
+    waiting = [iter(source) for source in sources]
+    while waiting:
+        for one in list(waiting):
+            try:
+                yield next(one)
+            except StopIteration:
+                waiting.remove(one)
 
 
 def proved(kernels: Iterable[KernelKnowledge]) -> int:
@@ -106,7 +129,9 @@ __all__ = [
     "NOT_RUN",
     "SEMANTICS",
     "Open",
+    "by_turns",
     "errors",
+    "in_doubt",
     "near",
     "open_obligations",
     "place_of",

@@ -1,7 +1,7 @@
-"""Ways to choose inputs without looking at what was proved, to be held against the gate.
+"""Ways to choose inputs, to be held against each other and against the gate.
 
-Each gives `CASES` cases for an operator and a dtype; a case counts as failing or not by itself.
-`targeted` is what the gate itself would run, eight times.
+Each gives `CASES` cases for an operator and a dtype; a case counts as failing or not by itself. All
+but `targeted` know sizes of tiles at most; that one is the gate's own choice, for eight cases.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from ptxlint.dynamic.families.registry import FIRST, all_families
 from ptxlint.dynamic.families.shapes import fitted, rich, tiles, told
 from ptxlint.dynamic.operators.spec import Dims
 from ptxlint.dynamic.runners.knowledge import Described, KernelKnowledge
+
+from .plan import by_turns, in_doubt
 
 CASES: Final = 8
 Strategy: TypeAlias = Callable[[Known], Iterator[tuple[Dims, str]]]
@@ -57,9 +59,20 @@ def adversarial(known: Known) -> Iterator[tuple[Dims, str]]:
 
 
 def targeted(known: Known) -> Iterator[tuple[Dims, str]]:
-    """What the gate runs first: several tiles and a part, graded values."""
-    for case in all_families()[FIRST].cases(known):
-        yield case.dims, case.values
+    """What the gate runs: the last of its minimum runs, then by turns the cases of the families
+    that decide what the static half has not proved. Where all is proved, semantics alone is in
+    doubt, and the minimum run is all there is."""
+    minimum = islice(all_families()[FIRST].cases(known), 1)
+    doubts = (
+        family.cases(known._replace(sizes=one.sizes))
+        for one in in_doubt(known.kernels)
+        for family in one.families
+    )
+    seen = []
+    for case in by_turns([minimum, *doubts]):
+        if (case.dims, case.values) not in seen:
+            seen.append((case.dims, case.values))
+            yield case.dims, case.values
 
 
 STRATEGIES: Final[dict[str, Strategy]] = {

@@ -67,12 +67,15 @@ class Family:
 
     @classmethod
     def cases(cls, known: Known) -> Iterator[Case]:
-        """Cases in order of promise: all sizes with the first values, then with the next."""
+        """Cases in order of promise: the first sizes with the first values, then with the next, and
+        the next sizes with the first, and so on."""
         if known.described.runs_on not in cls.runs_on:
             return
-        for values in cls.values:
-            for dims in cls.sizes(known):
-                for layout in cls.layouts(known):
+        places = [(dims, layout) for dims in cls.sizes(known) for layout in cls.layouts(known)]
+        for rank in range(len(places) + len(cls.values) - 1):
+            for later, values in reversed(list(enumerate(cls.values))):
+                if 0 <= rank - later < len(places):
+                    dims, layout = places[rank - later]
                     yield Case(
                         known.described.name,
                         known.dtype,

@@ -34,9 +34,10 @@ def all_families() -> dict[str, type[Family]]:
 
 
 def deciding(static: str) -> tuple[type[Family], ...]:
-    """The families that decide open verdicts of a static family, those first that name it first."""
+    """The families that decide open verdicts of a static family: the one of its name first, then
+    those that name it first."""
     found = [family for family in all_families().values() if static in family.decides]
-    return tuple(sorted(found, key=lambda family: family.decides.index(static)))
+    return tuple(sorted(found, key=lambda f: (f.id != static, f.decides.index(static))))
 
 
 __all__ = ["FIRST", "all_families", "deciding"]

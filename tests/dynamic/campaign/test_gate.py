@@ -97,8 +97,22 @@ def test_what_a_passed_run_has_shown_is_not_run_again(fake: Any, said: Any) -> N
     # The first sizes and checks of out-of-bounds are those of the minimum run.
     worker = fake(obligations=[said("bounds")])
     verdict = Gate(worker, Options(cases=1)).decide()
-    assert (verdict.verdict, len(worker.ran)) == ("pass", 2)
-    assert [tested.became for tested in verdict.obligations] == ["pass", "pass"]
+    assert (verdict.verdict, len(worker.ran)) == ("pass", 4), "and what it shows costs no run"
+    assert len({case.inputs_key for case in worker.ran}) == 4
+    assert [(tested.became, tested.cases) for tested in verdict.obligations] == [("pass", 2)] * 2
+
+
+def test_a_fill_of_zero_under_a_maximum_is_shown(fake: Any, finds: Any) -> None:
+    """Rows of graded numbers have a positive one somewhere: the fill never is the maximum."""
+
+    def fails(case: Case) -> str:
+        return "reference" if case.values == "negative" and case.dims["n"] % 256 else ""
+
+    (failure,) = (
+        Gate(fake(fails, findings=[finds("tail-mask", "MSK201")]), Options()).decide().failures
+    )
+    assert failure.confirmed
+    assert failure.seen.case.values == "negative"
 
 
 def test_what_no_family_decides_is_undecided(fake: Any, said: Any) -> None:

@@ -45,6 +45,17 @@ def test_something_decides_each_static_family(static: str) -> None:
 def test_who_names_a_family_first_comes_first() -> None:
     assert [family.id for family in deciding("guard")] == ["out-of-bounds", "tail-mask"]
     assert [family.id for family in deciding("bounds")] == ["out-of-bounds"]
+    # Of two that name it first, the one that is called so.
+    assert [family.id for family in deciding("tail-mask")] == ["tail-mask", "block-divisibility"]
+
+
+def test_neither_sizes_nor_values_wait_for_the_others_to_end() -> None:
+    cases = list(all_families()["tail-mask"].cases(Known(NORM, (TILED,), "float32")))
+    first = cases[0].dims
+    assert [case.values for case in cases[:3]] == ["graded", "negative", "graded"]
+    assert [case.dims == first for case in cases[:3]] == [True, True, False]
+    sizes = {tuple(case.dims.items()) for case in cases}
+    assert len(cases) == len(sizes) * 3
 
 
 @pytest.mark.parametrize("family", all_families().values(), ids=str)
