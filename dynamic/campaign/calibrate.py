@@ -31,10 +31,12 @@ class Ran(NamedTuple):
 
 
 def sample(
-    described: Described, dtype: str, count: int, takes: Callable[[Dims], bool]
+    described: Described, dtype: str, count: int, nearest: Callable[[Dims], Dims | None]
 ) -> tuple[Case, ...]:
-    """Cases of several sizes and kinds of values, each with a seed of its own."""
-    sizes = [dims for dims in _sizes(described) if takes(dims)]
+    """Cases of several sizes and kinds of values, each with a seed of its own. `nearest` makes of
+    sizes such as the operator takes together, if there are any."""
+    taken = [dims for dims in map(nearest, _sizes(described)) if dims is not None]
+    sizes = list(distinct((), map(dict, taken)))
     chosen = islice(cycle(product(sizes, VALUES)), count) if sizes else ()
     return tuple(
         Case(described.name, dtype, dict(dims), values, seed)
@@ -62,7 +64,7 @@ def tolerances(worker: Worker, count: int = CASES) -> tuple[Calibrated, ...]:
     described = worker.describe()
     ran = []
     for dtype in described.dtypes:
-        cases = sample(described, dtype, count, lambda dims: worker.allowed([dims])[0])
+        cases = sample(described, dtype, count, worker.nearest)
         for case in cases:
             outcome = worker.run(case)
             if not outcome.compared:

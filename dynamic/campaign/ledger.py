@@ -30,11 +30,17 @@ class Ledger:
         self._scope = scope
 
     def cases(self, cases: Iterable[Case]) -> Iterator[Case]:
-        """Those that the operator takes, with the checks that the runner can make."""
+        """Each at sizes that the operator takes together, once, with the checks that the runner
+        can make."""
+        seen = set()
         for case in cases:
             checks = possible(case.checks, self.runner)
-            if checks and self.worker.allowed([case.dims])[0]:
-                yield case._replace(checks=checks)
+            dims = self.worker.nearest(case.dims) if checks else None
+            if dims is not None:
+                taken = case._replace(dims=dims, checks=checks)
+                if taken.key not in seen:
+                    seen.add(taken.key)
+                    yield taken
 
     def first(self, cases: Iterable[Case]) -> Case | None:
         """The first of the cases that can be run."""

@@ -81,10 +81,18 @@ class Reduction:
             middle = _odd_between(dim, low, high)
             if middle is None:
                 return
+            middle = self._taken(name, middle, low)
             if self._fails_at(name, middle):
                 high = middle
             else:
                 low = middle
+
+    def _taken(self, name: str, size: int, low: int) -> int:
+        """A size; the power of two below where the operator takes that alone."""
+        sizes, rounded = self.smallest.case.dims, 1 << (size.bit_length() - 1)
+        if rounded <= low or self._allowed({**sizes, name: size}):
+            return size
+        return rounded if self._allowed({**sizes, name: rounded}) else size
 
     def _fails_at(self, name: str, size: int) -> bool:
         case = self.smallest.case
@@ -97,10 +105,22 @@ class Reduction:
         self._tried.add(case.key)
         self.runs += 1
         outcome = self._run(case)
-        if outcome.status != "fail" or outcome.kind != self.smallest.kind:
+        if not alike(outcome, self.smallest):
             return False
         self.smallest = outcome
         return True
+
+
+def alike(outcome: Outcome, other: Outcome) -> bool:
+    """True if it fails as the other does: for the same check, and with a NaN or an infinity that
+    the reference has not if the other has one."""
+    if outcome.status != "fail" or outcome.kind != other.kind:
+        return False
+    return _nonfinite(outcome) or not _nonfinite(other)
+
+
+def _nonfinite(outcome: Outcome) -> bool:
+    return any(compared.nonfinite for compared in outcome.compared)
 
 
 def error(outcome: Outcome) -> float:

@@ -16,6 +16,7 @@ from ..capture.kernels import Captured
 from ..capture.writing import write_bundle
 from ..cases.case import Case
 from ..operators.loading import load
+from ..operators.nearest import nearest
 from ..operators.places import Place
 from ..operators.spec import NUMPY, Operator, SpecError
 from ..oracle.calibration import CalibrationError, applied, read
@@ -55,10 +56,13 @@ class Stage:
         self._loaded: dict[str, Operator] | None = None
         self._known: dict[str, tuple[str, KernelKnowledge]] = {}
         """By hash, what was said of a kernel under launches that are told in the text."""
+        self._near: dict[tuple[int, ...], dict[str, int] | None] = {}
+        """By sizes that were wanted, what the operator takes in their place."""
         self._requests: dict[str, Callable[[Message], Any]] = {
             "names": self._names,
             "describe": self._describe,
             "allowed": self._allowed,
+            "nearest": self._nearest,
             "run": self._run,
             "check": self._check,
         }
@@ -97,6 +101,15 @@ class Stage:
     def _allowed(self, message: Message) -> list[bool]:
         operator = self._operator()
         return [_takes(operator, dims, self._plan.path) for dims in message["dims"]]
+
+    def _nearest(self, message: Message) -> dict[str, int] | None:
+        operator, wanted = self._operator(), message["dims"]
+        key = tuple(wanted.values())
+        if key not in self._near:
+            self._near[key] = nearest(
+                operator.dims, wanted, lambda dims: _takes(operator, dims, self._plan.path)
+            )
+        return self._near[key]
 
     def _run(self, message: Message) -> Message:
         operator = self._operator()

@@ -262,6 +262,14 @@ class ChildWorker:
         dims = [dict(one) for one in candidates]
         return tuple(self._ask({"do": "allowed", "dims": dims}, self._limits.seconds))
 
+    def nearest(self, wanted: Mapping[str, int]) -> dict[str, int] | None:
+        """These sizes if the operator takes them together, else such next to them as it does; None
+        if none were found. Raises `WorkerError`."""
+        found: dict[str, int] | None = self._ask(
+            {"do": "nearest", "dims": dict(wanted)}, self._limits.seconds
+        )
+        return found
+
     def run(self, case: Case) -> Outcome:
         """What a case comes to, whatever the kernel does."""
         started = time.perf_counter()

@@ -25,6 +25,10 @@ class Worker(Protocol):
     def allowed(self, candidates: Sequence[Mapping[str, int]]) -> tuple[bool, ...]:
         """For each set of sizes, whether the operator takes them together. Raises `WorkerError`."""
 
+    def nearest(self, wanted: Mapping[str, int]) -> dict[str, int] | None:
+        """These sizes if the operator takes them together, else such next to them as it does; None
+        if none were found. Raises `WorkerError`."""
+
     def run(self, case: Case) -> Outcome:
         """What a case comes to, whatever the kernel does: hang, crash and exit are outcomes."""
 

@@ -9,6 +9,7 @@ import pytest
 
 from ptxlint.dynamic.cases import Case
 from ptxlint.dynamic.operators import Dim
+from ptxlint.dynamic.operators.nearest import nearest
 from ptxlint.dynamic.runners import Compared, Outcome
 from ptxlint.dynamic.runners.knowledge import Described, KernelKnowledge
 from ptxlint.dynamic.runners.worker import WorkerError
@@ -67,6 +68,9 @@ class Fake:
 
     def allowed(self, candidates: Sequence[Mapping[str, int]]) -> tuple[bool, ...]:
         return tuple(self._where(dims) for dims in candidates)
+
+    def nearest(self, wanted: Mapping[str, int]) -> dict[str, int] | None:
+        return nearest(self._described.dims, wanted, self._where)
 
     def run(self, case: Case) -> Outcome:
         if len(self.ran) == self._limit:
