@@ -46,8 +46,8 @@ def _candidates(name: str, dims: Mapping[str, Dim], wanted: Dims) -> list[int]:
     related = [r for other in others for r in (2 * other, other // 2)]
     larger = [other for other in others if other > size]
     whole = [-(-size // step) * step for step in _MULTIPLES]
-    ends = [dim.typical, dim.low, dim.high]
-    every = (size, above, *larger, above // 2, *whole, *related, size + 1, size - 1, above // 4, *ends)
+    last = [size + 1, size - 1, above // 4, dim.typical, dim.low, dim.high]
+    every = (size, above, *larger, above // 2, *whole, *related, *last)
     return [n for n in dict.fromkeys(every) if n and dim.allows(n)] or [size]
 
 

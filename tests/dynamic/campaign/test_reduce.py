@@ -29,9 +29,7 @@ def smallest(
     **sizes: int,
 ) -> tuple[dict[str, int], int]:
     case = Case("matmul", "float32", {"M": 135, "N": 144, "K": 135, **sizes}, layout="offset")
-    reduction = Reduction(
-        MATMUL, outcome(case, fails), lambda c: outcome(c, fails), takes, budget
-    )
+    reduction = Reduction(MATMUL, outcome(case, fails), lambda c: outcome(c, fails), takes, budget)
     found = reduction.search()
     assert found.status == "fail"
     assert found.case.layout == "contiguous" or reduction.runs == budget or found.kind == "hang"
