@@ -11,7 +11,8 @@ from ptxlint.comparison.levels import alike, machine_code
 from ptxlint.comparison.measures import residency, resources_of
 from ptxlint.comparison.records import KernelRecord
 from ptxlint.comparison.spill_lines import SpilledAt, spill_lines
-from ptxlint.comparison.verdicts import Opinions, VerdictChange, changes
+from ptxlint.comparison.verdicts import Opinions, VerdictChange, changes, lines_of
+from ptxlint.engine.resources import logs_beside
 from ptxlint.resources import Amount, Resources
 from ptxlint.structure.alignment import Alignment, align
 from ptxlint.structure.graph import isomorphism
@@ -94,8 +95,8 @@ class Difference(NamedTuple):
 
     @property
     def is_changed(self) -> bool:
-        """True if more than names is another, at either level."""
-        return self.code.is_changed or (self.machine is not None and self.machine.is_changed)
+        """True if more than names is another, at either level, or a resource is."""
+        return any(code.is_changed for code in self.levels) or bool(self.resources)
 
     @property
     def levels(self) -> tuple[CodeDifference, ...]:
@@ -120,18 +121,22 @@ class Comparer:
         machine = None if second is None else _code(*second, notes)
         is_changed = code.is_changed or (machine is not None and machine.is_changed)
         if not is_changed and old.arch == new.arch:
-            return Difference(old, new, code, notes=tuple(notes), machine=machine)
+            known = tuple(_told_otherwise(old, new, machine or code))
+            return Difference(old, new, code, known, notes=tuple(notes), machine=machine)
         said: list[VerdictChange] = []
         if self._opinions is not None:
-            said = changes(*map(self._opinions.of, first))
-        ours = resources_of(old, self._ptxas, notes)
-        theirs = resources_of(new, self._ptxas, notes)
-        deltas, unknown = _resources((old, ours), (new, theirs))
+            told = code if code.is_changed or machine is None else machine
+            lines = lines_of(told.old, told.new, told.alignment.both)
+            ours, theirs = map(self._opinions.of, (told.old, told.new))
+            said = changes(ours, theirs, *lines)
+        before = resources_of(old, self._ptxas, notes)
+        after = resources_of(new, self._ptxas, notes)
+        deltas, unknown = _resources((old, before), (new, after))
         spilled: list[tuple[SpilledAt, ...]] = [(), ()]
         if any(delta.name in _SPILLS for delta in deltas):
             spilled = [
                 spill_lines(kernel, found, self._ptxas, notes)
-                for kernel, found in ((old, ours), (new, theirs))
+                for kernel, found in ((old, before), (new, after))
             ]
         if code.level == "ptx" and machine is None:
             unknown.append("machine-code")
@@ -146,6 +151,22 @@ class Comparer:
             tuple(unknown),
             *spilled,
         )
+
+
+def _told_otherwise(old: KernelRecord, new: KernelRecord, code: CodeDifference) -> list[Delta]:
+    """The resources of the same code that what lies beside both sides says are others: those of
+    another assembler's log, of metadata, of machine code that numbers its registers anew."""
+    is_renumbered = code.level == "sass" and code.kind == "renamed"
+    if not is_renumbered and _beside(old) == _beside(new):
+        return []
+    deltas, _ = _resources((old, old.resources([])), (new, new.resources([])))
+    return [delta for delta in deltas if delta.change]
+
+
+def _beside(kernel: KernelRecord) -> tuple[object, ...]:
+    metadata = kernel.metadata
+    told = (None, None) if metadata is None else (metadata.shared, metadata.num_warps)
+    return (*told, logs_beside(kernel.path))
 
 
 def _resources(

@@ -47,7 +47,8 @@ class DiffReport(NamedTuple):
 
     @property
     def changed(self) -> list[Difference]:
-        """The pairs that are neither identical nor renamed, as PTX and as machine code."""
+        """The pairs that are neither identical nor renamed, as PTX and as machine code, or have
+        other resources."""
         return [d for d in self.differences if d.is_changed]
 
     @property

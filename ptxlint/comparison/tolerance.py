@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-from ptxlint.comparison.difference import Difference
+from ptxlint.comparison.difference import CodeDifference, Difference
 
 KINDS: Final = (
     "structural", "constants", "machine-code", "spills", "verdicts", "guards", "accesses",
@@ -79,7 +79,8 @@ def _fails(difference: Difference, limit: Limit) -> bool:
     if name == "verdicts":
         return any(change.is_worse for change in difference.verdicts)
     if name == "guards":
-        return any(a.guarded and new < old for a, old, new in difference.code.accesses)
+        first = any(a.guarded and new < old for a, old, new in difference.code.accesses)
+        return first or (difference.machine is not None and _loses_guards(difference.machine))
     if name == "accesses":
         return any(a.space == "global" for a, _, _ in difference.code.accesses)
     deltas = {d.name: d for d in (*difference.resources, *difference.code.classes)}
@@ -94,6 +95,16 @@ def _fails(difference: Difference, limit: Limit) -> bool:
     before = sum(delta.old or 0 for delta in known)
     least = before * limit.least / 100 if limit.is_share else limit.least
     return change > 0 and change >= least
+
+
+def _loses_guards(code: CodeDifference) -> bool:
+    """True if of some kind of access fewer are guarded and more are not: an assembler unrolls as it
+    likes, so fewer alone say nothing of a guard."""
+    change = {access: new - old for access, old, new in code.accesses}
+    return any(
+        access.guarded and by < 0 and change.get(access._replace(guarded=False), 0) > 0
+        for access, by in change.items()
+    )
 
 
 __all__ = ["KINDS", "MEASURES", "Limit", "ToleranceError", "failed", "read", "undecided"]

@@ -97,6 +97,11 @@ def cubin_beside(path: str) -> bytes | None:
     return _bytes(beside(path, CUBIN))
 
 
+def logs_beside(path: str) -> tuple[bytes | None, ...]:
+    """The bytes of each log of the same stem; None where there is none."""
+    return tuple(_bytes(beside(path, suffix)) for suffix in LOGS)
+
+
 def _bytes(path: str) -> bytes | None:
     try:
         if os.path.getsize(path) > _MOST_BYTES:
@@ -173,6 +178,6 @@ def machine_facts(cubin: bytes) -> dict[str, Facts]:
 
 
 __all__ = [
-    "assembled", "cubin_beside", "exact", "machine_facts", "machine_resources",
+    "assembled", "cubin_beside", "exact", "logs_beside", "machine_facts", "machine_resources",
     "resources_beside", "resources_in",
 ]  # fmt: skip

@@ -60,7 +60,13 @@ def _difference(difference: Difference, fails: list[str]) -> dict[str, Any]:
             "new": list(map(_spilled, difference.new_spills)),
         },
         "verdicts": [
-            {"rule": v.rule, "old": dict(v.old), "new": dict(v.new), "worse": v.is_worse}
+            {
+                "rule": v.rule,
+                "old": dict(v.old),
+                "new": dict(v.new),
+                "worse": v.is_worse,
+                **({} if v.at is None else {"place": _where(v.at)}),
+            }
             for v in difference.verdicts
         ],
         "notes": list(difference.notes),

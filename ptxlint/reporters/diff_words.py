@@ -168,11 +168,12 @@ def verdict(change: VerdictChange) -> str:
     old, new = (" ".join(_statuses(counts)) or "none" for counts in (change.old, change.new))
     word = "worse: " if change.is_worse else ""
     reason = f": {change.example.reason}" if change.example is not None else ""
-    return f"{word}{change.rule} {old} → {new}{reason}"
+    at = f" at {change.at}" if change.at is not None else ""
+    return f"{word}{change.rule}{at} {old} → {new}{reason}"
 
 
 def _statuses(counts: dict[str, int]) -> Iterator[str]:
-    for status in ("proved", "open", "refuted"):
+    for status in ("proved", "open", "refuted", "found"):
         if counts.get(status):
             yield f"{counts[status]} {status}"
 

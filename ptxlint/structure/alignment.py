@@ -43,7 +43,8 @@ class Alignment(NamedTuple):
     instructions with other numbers in them) or `structural`. `removed` stand in the old kernel
     alone, `added` in the new one, in order; `changed` are constants of instructions that both have;
     `rewired` are instructions of both with other operands or targets. A pair that is neither
-    identical nor renamed has something in one of these, or in `declared`.
+    identical nor renamed has something in one of these, or in `declared`. `both` are the
+    instructions that are there on both sides, in order, of such a pair.
     """
 
     kind: str
@@ -52,6 +53,7 @@ class Alignment(NamedTuple):
     added: tuple[Instr, ...]
     rewired: tuple[tuple[Instr, Instr], ...] = ()
     declared: tuple[Redeclared, ...] = ()
+    both: tuple[tuple[Instr, Instr], ...] = ()
 
 
 def align(old: Kernel, new: Kernel) -> Alignment:
@@ -62,9 +64,9 @@ def align(old: Kernel, new: Kernel) -> Alignment:
         return Alignment("identical" if is_same else "renamed", (), (), ())
     declared = tuple(_redeclared(ours.declared, theirs.declared))
     if ours.shape == theirs.shape:
-        pairs = zip(ours.instrs, theirs.instrs, strict=True)
-        changed = tuple(c for a, b in pairs for c in _changed(a, b))
-        return Alignment("constants", changed, (), (), (), declared)
+        both = tuple(zip(ours.instrs, theirs.instrs, strict=True))
+        changed = tuple(c for a, b in both for c in _changed(a, b))
+        return Alignment("constants", changed, (), (), (), declared, both)
     return _structural(ours, theirs)._replace(declared=declared)
 
 
@@ -100,7 +102,10 @@ def _structural(old: Canonical, new: Canonical) -> Alignment:
     others = list(rewired(old.instrs, new.instrs, pairs))
     if not others and not removed and not added:
         others = _first_other(old, new)
-    return Alignment("structural", tuple(changed), tuple(removed), tuple(added), tuple(others))
+    both = tuple((old.instrs[a], new.instrs[b]) for a, b in pairs)
+    return Alignment(
+        "structural", tuple(changed), tuple(removed), tuple(added), tuple(others), both=both
+    )
 
 
 def _blocks(ours: list[str], theirs: list[str]) -> Iterator[tuple[bool, int, int, int, int]]:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from ptxlint.cli import main
+from ptxlint.cli.comparing import opinions
 from ptxlint.comparison import tolerance
 from ptxlint.comparison.changes import values
 from ptxlint.comparison.pairing import pair
@@ -20,6 +21,7 @@ from ptxlint.frontends.ptx import parse
 from ptxlint.frontends.toolkit import ToolError, assemble, find_assembler
 from ptxlint.ir.operand import Immediate
 from tests.comparison.schemas import diff_data, valid
+from tests.comparison.two_rows import NEUTRAL, two_rows
 
 ROOT = Path(__file__).resolve().parents[2]
 FIXTURES = ROOT / "fixtures" / "ptx"
@@ -311,3 +313,75 @@ def test_standard_input_is_one_side_alone(capsys: pytest.CaptureFixture[str]) ->
     code, out, err = run(capsys, "-", "-")
     assert (code, out) == (2, "")
     assert "standard input can be one side alone" in err
+
+
+def test_what_gets_worse_at_one_line_is_told_though_another_gets_better(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old, new = tmp_path / "old.ptx", tmp_path / "new.ptx"
+    old.write_text(two_rows("0", NEUTRAL))
+    new.write_text(two_rows(NEUTRAL, "0", line=20))
+    words = (str(old), str(new), "--no-exact", "--fail-on", "verdicts")
+    code, out, _ = run(capsys, *words)
+    assert code == 1
+    assert "worse: MSK201 at two_rows.py:21 1 proved → 1 refuted" in out
+    assert "MSK201" not in out.split("worse: MSK201", 1)[1]
+    (found,) = diff_data(compare([str(old)], [str(new)], opinions=opinions(), ptxas=None))["pairs"]
+    (change,) = (v for v in found["verdicts"] if v["rule"] == "MSK201")
+    assert change["place"] == {"path": "two_rows.py", "line": 21}
+    new.write_text(two_rows("1", NEUTRAL, line=20))
+    code, out, _ = run(capsys, *words)
+    assert (code, "worse: " in out) == (0, False)
+
+
+def test_a_guard_that_the_assembler_lost_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = two_rows(NEUTRAL, NEUTRAL)
+    for side, code_of in (("old", text), ("new", re.sub(r"@%p1 (?=ld)", "", text))):
+        (tmp_path / side).mkdir()
+        (tmp_path / side / "k.ptx").write_text(text)
+        try:
+            found = assemble(code_of, "sm_80", find_assembler((8, 8)))
+        except ToolError as error:
+            pytest.skip(str(error))
+        (tmp_path / side / "k.cubin").write_bytes(found.cubin)
+    words = ("--fail-on", "guards,verdicts,structural")
+    code, out, _ = run(capsys, str(tmp_path / "old"), str(tmp_path / "new"), *words)
+    assert code == 1
+    assert "PTX identical, machine code structural" in out
+    assert "guarded global load 2 → 0" in out
+    assert "worse: MSK206 none → " in out
+    assert "fails on guards, verdicts: two_rows" in out
+    code, out, _ = run(capsys, str(tmp_path / "new"), str(tmp_path / "old"), *words)
+    assert (code, "worse: " in out) == (0, False)
+
+
+def test_resources_that_another_log_or_metadata_says_of_the_same_code_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = (
+        "ptxas info    : Compiling entry function 'softmax_kernel' for 'sm_80'\n"
+        "ptxas info    : Function properties for softmax_kernel\n"
+        "    {0} bytes stack frame, {0} bytes spill stores, {0} bytes spill loads\n"
+        "ptxas info    : Used {1} registers, 376 bytes cmem[0]\n"
+    )
+    for side, numbers in (("old", (0, 25)), ("new", (16, 33))):
+        (tmp_path / side).mkdir()
+        for suffix in ("ptx", "json"):
+            shutil.copy(FIXTURES / "sm_80" / f"softmax.{suffix}", tmp_path / side)
+        (tmp_path / side / "softmax.log").write_text(log.format(*numbers))
+    sides = str(tmp_path / "old"), str(tmp_path / "new")
+    words = ("--no-exact", "--fail-on", "registers+8,spills,stack,structural")
+    code, out, _ = run(capsys, *sides, *words)
+    assert code == 1
+    assert "softmax_kernel (sm_80): identical" in out
+    assert "registers 25 → 33 (assembler log)" in out
+    assert "fails on registers+8, spills, stack: softmax_kernel" in out
+    assert run(capsys, *reversed(sides), *words)[0] == 0
+    shutil.copy(tmp_path / "old" / "softmax.log", tmp_path / "new")
+    data = json.loads((tmp_path / "new" / "softmax.json").read_text())
+    (tmp_path / "new" / "softmax.json").write_text(json.dumps(data | {"shared": 90_000}))
+    code, out, _ = run(capsys, *sides, "--no-exact", "--fail-on", "shared,occupancy,registers")
+    assert code == 1
+    assert "fails on shared, occupancy: softmax_kernel" in out

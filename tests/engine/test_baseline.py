@@ -21,6 +21,7 @@ from ptxlint.engine.baseline.update import pruned
 from ptxlint.engine.baseline.worse import growths, losses, partners
 from ptxlint.engine.fingerprint import by_position
 from ptxlint.frontends.ptx import parse
+from tests.comparison.two_rows import NEUTRAL, two_rows
 
 ROOT = Path(__file__).resolve().parents[2]
 FIXTURES = ROOT / "fixtures" / "ptx" / "sm_80"
@@ -389,6 +390,49 @@ def test_verdicts_that_got_worse(
     before, after = entry("a", verdicts=(("R", old),)), entry("b", verdicts=(("R", new),))
     assert [loss.status for loss in losses(before, after)] == ([status] if status else [])
     assert losses(before._replace(launches=1), after) == []
+
+
+@pytest.mark.parametrize(
+    ("new", "shape", "is_strange", "found"),
+    [
+        ("pr", "s", False, [(1, "refuted")]), ("rp", "s", False, []),
+        ("pr", "other", False, []), ("pr", "other", True, [(1, "refuted")]),
+        ("po", "s", False, [(1, "open")]), ("rrp", "s", True, []),
+    ],
+)  # fmt: skip
+def test_a_verdict_that_got_worse_where_another_got_better(
+    new: str, shape: str, is_strange: bool, found: list[tuple[int, str]]
+) -> None:
+    counts = (("R", (1, 1, 0)),)
+    before = entry("a", shape="s", verdicts=counts)._replace(orders=(("R", "rp"),))
+    after = entry("b", shape=shape, verdicts=counts)._replace(orders=(("R", new),))
+    strange = frozenset({(*after.key, "R")}) if is_strange else frozenset()
+    assert [(loss.at, loss.status) for loss in losses(before, after, strange)] == found
+
+
+def test_a_fault_that_moved_to_another_line_is_not_taken_for_the_known_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kernel, target = tmp_path / "k.ptx", tmp_path / "b.json"
+    kernel.write_text(two_rows("0", NEUTRAL))
+    run(capsys, "baseline", kernel, "--output", target, "--no-config")
+    baseline = read_baseline(str(target))
+    assert dict(baseline.kernels[0].orders)["MSK201"] == "rp"
+    schema = (ROOT / "docs" / "baseline.schema.json").read_text()
+    jsonschema.validate(json.loads(target.read_text()), json.loads(schema))
+    check = ("check", kernel, "--baseline", target, "--no-config")
+    for text in (two_rows("0", NEUTRAL, line=70), renamed(two_rows("0", NEUTRAL), 3)):
+        kernel.write_text(text)
+        code, out, _ = run(capsys, *check)
+        assert (code, "BAS90" in out) == (0, False), out
+    kernel.write_text(two_rows(NEUTRAL, "0"))
+    code, out, _ = run(capsys, *check)
+    assert code == 1
+    assert (
+        "warning[BAS901] MSK201 fill-not-neutral: as many as in the baseline, but number 2" in out
+    )
+    run(capsys, "baseline", kernel, "--output", target, "--update", "--no-config")
+    assert run(capsys, *check)[0] == 1
 
 
 def test_numbers_that_got_worse() -> None:

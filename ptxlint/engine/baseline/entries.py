@@ -7,6 +7,9 @@ from typing import NamedTuple
 Counts = tuple[int, int, int]
 """Verdicts of one rule that are proved, refuted, open."""
 
+Strange = tuple[str, str, str]
+"""A kernel, its architecture and a rule."""
+
 
 class Measures(NamedTuple):
     """A kernel in numbers. `identity` is a hash of all but names and debugging information, `shape`
@@ -33,6 +36,8 @@ class KernelEntry(NamedTuple):
     launches: int = 0
     is_machine: bool = False
     """Machine code, of which other things are said than of PTX."""
+    orders: tuple[tuple[str, str], ...] = ()
+    """Of rules with verdicts of several kinds their first letters, in the order of the text."""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -73,4 +78,4 @@ def base(arch: str) -> str:
     return arch.rstrip("af")
 
 
-__all__ = ["Baseline", "Counts", "FindingEntry", "KernelEntry", "Measures", "base"]
+__all__ = ["Baseline", "Counts", "FindingEntry", "KernelEntry", "Measures", "Strange", "base"]

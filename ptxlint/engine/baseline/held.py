@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from ptxlint.diagnostics import SEVERITY_ORDER, Finding
-from ptxlint.engine.baseline.entries import Baseline, FindingEntry, base
+from ptxlint.engine.baseline.entries import Baseline, FindingEntry, Strange, base
 from ptxlint.engine.baseline.observed import LineOf, is_kept
 from ptxlint.engine.fingerprint import normalise
 
@@ -36,6 +36,22 @@ def part(findings: Sequence[Finding], baseline: Baseline, line_of: LineOf) -> Pa
         else:
             out.held.append(finding)
     return _exchanged(_counted_otherwise(out, known), known, line_of)
+
+
+def strangers(held: Iterable[Finding], baseline: Baseline, line_of: LineOf) -> frozenset[Strange]:
+    """The kernels and rules with held findings at lines of which the baseline knows none, though it
+    knows lines."""
+    known: dict[Strange, set[str]] = {}
+    for entry in baseline.findings:
+        for arch in entry.archs:
+            known.setdefault((entry.kernel, base(arch), entry.rule), set()).add(entry.line)
+    out = set()
+    for finding in held:
+        key = finding.kernel, base(finding.arch), finding.rule
+        line, lines = line_of(finding), known.get(key, set())
+        if line and lines and "" not in lines and line not in lines:
+            out.add(key)
+    return frozenset(out)
 
 
 def key_of(finding: Finding) -> _Key:
@@ -112,4 +128,4 @@ def _beyond(findings: list[Finding], lines: Counter[str], line_of: LineOf) -> li
     return out
 
 
-__all__ = ["Parted", "key_of", "part"]
+__all__ = ["Parted", "key_of", "part", "strangers"]

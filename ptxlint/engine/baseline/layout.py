@@ -47,6 +47,8 @@ def _kernel_to_dict(entry: KernelEntry) -> dict[str, Any]:
             for rule, counts in entry.verdicts
         },
     }
+    if entry.orders:
+        out["orders"] = dict(entry.orders)
     if entry.launches:
         out["launches"] = entry.launches
     return {**out, "machine": True} if entry.is_machine else out
@@ -136,7 +138,13 @@ class _Reader:
             tuple(sorted((r, self._counts(c, f"{where}.{r}")) for r, c in verdicts.items())),
             self._unsure(entry, "launches", where) or 0,
             entry.get("machine", False) is True,
+            self._orders(entry.get("orders", {}), f"{where}.orders"),
         )
+
+    def _orders(self, given: Any, where: str) -> tuple[tuple[str, str], ...]:
+        if not isinstance(given, dict):
+            raise self._fault(where, "must be an object")
+        return tuple(sorted((rule, self._word(given, rule, where)) for rule in given))
 
     def _counts(self, given: Any, where: str) -> Counts:
         if not isinstance(given, dict) or not set(given) <= set(_STATUSES):

@@ -38,6 +38,7 @@ def kernel_entries(result: FileResult) -> list[KernelEntry]:
             _counts(said.get(kernel.name, ())),
             kernel.launches,
             result.is_machine,
+            _orders(said.get(kernel.name, ())),
         )
         for kernel in result.kernels
         if kernel.measures is not None
@@ -51,6 +52,22 @@ def _counts(obligations: Iterable[Obligation]) -> tuple[tuple[str, Counts], ...]
     return tuple(
         (rule, (counts["proved"], counts["refuted"], counts["open"]))
         for rule, counts in sorted(rules.items())
+    )
+
+
+def _orders(obligations: Iterable[Obligation]) -> tuple[tuple[str, str], ...]:
+    """The statuses of rules that have several, as letters in the order of the text."""
+    rules: dict[str, str] = {}
+    for item in in_order(obligations):
+        rules[item.rule] = rules.get(item.rule, "") + item.status[0]
+    return tuple(sorted((rule, order) for rule, order in rules.items() if len(set(order)) > 1))
+
+
+def in_order(obligations: Iterable[Obligation]) -> list[Obligation]:
+    """Verdicts in the order of the text."""
+    return sorted(
+        obligations,
+        key=lambda o: (0, 0) if o.place is None else (o.place.line, o.place.column),
     )
 
 
@@ -91,8 +108,8 @@ def _order(entry: KernelEntry) -> tuple[object, ...]:
     numbers = tuple(-1 if v is None else v for v in entry.measures[2:])
     return (
         entry.kernel, natural(entry.arch), *entry.measures[:2], numbers, entry.verdicts,
-        entry.launches, entry.is_machine,
+        entry.launches, entry.is_machine, entry.orders,
     )  # fmt: skip
 
 
-__all__ = ["LineOf", "is_kept", "kernel_entries", "observe", "ordered"]
+__all__ = ["LineOf", "in_order", "is_kept", "kernel_entries", "observe", "ordered"]

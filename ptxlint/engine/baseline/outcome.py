@@ -7,9 +7,9 @@ from typing import Final, NamedTuple
 
 from ptxlint.diagnostics import Finding, Place
 from ptxlint.engine.analyse import Checker, pseudo_finding
-from ptxlint.engine.baseline.entries import Baseline, FindingEntry, KernelEntry, base
-from ptxlint.engine.baseline.held import Parted, key_of, part
-from ptxlint.engine.baseline.observed import is_kept, kernel_entries, observe
+from ptxlint.engine.baseline.entries import Baseline, FindingEntry, KernelEntry, Strange, base
+from ptxlint.engine.baseline.held import Parted, key_of, part, strangers
+from ptxlint.engine.baseline.observed import in_order, is_kept, kernel_entries, observe
 from ptxlint.engine.baseline.worse import (
     Growth,
     VerdictLoss,
@@ -37,7 +37,8 @@ class Outcome(NamedTuple):
     """`held` are findings of the baseline, merged as those of the report are; `graver` the
     fingerprints of reported ones that were less grave; `absent` entries that do not occur any more,
     `unmet` kernels of the baseline that were not among those checked. `observed` is what a baseline
-    of this run holds."""
+    of this run holds, `strange` are kernels and rules with held findings at lines of which the
+    baseline knows none."""
 
     path: str
     held: tuple[Finding, ...]
@@ -45,6 +46,7 @@ class Outcome(NamedTuple):
     absent: tuple[FindingEntry, ...]
     unmet: tuple[KernelEntry, ...]
     observed: Baseline
+    strange: frozenset[Strange] = frozenset()
 
     def state(self, finding: Finding) -> str:
         """`new`, `updated` (known as less grave) or `unchanged`, as SARIF calls it."""
@@ -86,7 +88,8 @@ class _Comparison:
         parted = part(self.findings, self.baseline, self._line)
         unmet = self._unmet()
         absent = self._absent()
-        own = [*self._worse(), *self._stale(absent, unmet)]
+        strange = strangers(parted.held, self.baseline, self._line)
+        own = [*self._worse(strange), *self._stale(absent, unmet)]
         reported = [*parted.new, *parted.graver, *(f for f in own if self._is_wanted(f))]
         return reported, Outcome(
             self.baseline.path,
@@ -95,6 +98,7 @@ class _Comparison:
             absent,
             unmet,
             observe(self.results, self.findings, self._line),
+            strange,
         )
 
     def _is_wanted(self, finding: Finding) -> bool:
@@ -146,11 +150,11 @@ class _Comparison:
         known = self.checker.registry.rules.get(rule)
         return {"ptx", "sass"} if known is None else set(known.levels)
 
-    def _worse(self) -> Iterator[Finding]:
+    def _worse(self, strange: frozenset[Strange]) -> Iterator[Finding]:
         numbers = Fingerprints()
         for new, old in partners(self.baseline.kernels, self.met).items():
             result, kernel = self.met[new]
-            for loss in losses(old, new):
+            for loss in losses(old, new, strange):
                 yield self._of_verdict(loss, old, new, result, kernel, numbers)
             grown = growths(old, new)
             if grown:
@@ -166,12 +170,14 @@ class _Comparison:
         numbers: Fingerprints,
     ) -> Finding:
         said = [o for o in result.obligations if o.kernel == new.kernel and o.rule == loss.rule]
-        worst = min(said, key=lambda o: _ORDER[o.status])
+        if loss.at is None:
+            worst = min(said, key=lambda o: _ORDER[o.status])
+            told = f"{_tally(loss.old)} in the baseline, {_tally(loss.new)} now"
+        else:
+            worst = in_order(said)[loss.at]
+            told = f"as many as in the baseline, but number {loss.at + 1} is {worst.status} now"
         name = self.checker.registry.rules[loss.rule].name
-        message = (
-            f"{loss.rule} {name}: {_tally(loss.old)} in the baseline, {_tally(loss.new)} now: "
-            f"{worst.reason}"
-        )
+        message = f"{loss.rule} {name}: {told}: {worst.reason}"
         help, severity = VERDICT_WORSE.fix, ""
         if old.measures.identity == new.measures.identity:
             severity = "note"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ptxlint.diagnostics import SEVERITY_ORDER
-from ptxlint.engine.baseline.entries import Baseline, FindingEntry, KernelEntry, base
+from ptxlint.engine.baseline.entries import Baseline, FindingEntry, KernelEntry, Strange, base
 from ptxlint.engine.baseline.observed import ordered
 from ptxlint.engine.baseline.outcome import Outcome
 from ptxlint.engine.baseline.worse import growths, losses, partners
@@ -14,7 +14,7 @@ def pruned(old: Baseline, outcome: Outcome) -> Baseline:
     worse stay as they were, so that this goes on being told."""
     found = outcome.observed
     pairs = partners(old.kernels, found.kernels)
-    kernels = ordered(_better(pairs.get(entry), entry) for entry in found.kernels)
+    kernels = ordered(_better(pairs.get(entry), entry, outcome.strange) for entry in found.kernels)
     met = {entry.key for entry in found.kernels}
     now: dict[tuple[str, str, str], list[FindingEntry]] = {}
     for entry in found.findings:
@@ -28,8 +28,8 @@ def pruned(old: Baseline, outcome: Outcome) -> Baseline:
     return Baseline(kernels, tuple(findings))
 
 
-def _better(old: KernelEntry | None, new: KernelEntry) -> KernelEntry:
-    if old is not None and (losses(old, new) or growths(old, new)):
+def _better(old: KernelEntry | None, new: KernelEntry, strange: frozenset[Strange]) -> KernelEntry:
+    if old is not None and (losses(old, new, strange) or growths(old, new)):
         return old
     return new
 

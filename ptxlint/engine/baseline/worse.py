@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from ptxlint.engine.baseline.entries import Counts, KernelEntry
+from ptxlint.engine.baseline.entries import Counts, KernelEntry, Strange
+
+_GRAVITY: Final = "por"
+"""Statuses by their first letters: proved, open, refuted."""
 
 
 class VerdictLoss(NamedTuple):
-    """A rule of whose verdicts fewer are proved, or more refuted, than there were."""
+    """A rule of whose verdicts fewer are proved, or more refuted, than there were; or, with `at`,
+    as many, and the one with this number in the order of the text is worse."""
 
     rule: str
     old: Counts
     new: Counts
+    at: int | None = None
+    became: str = ""
 
     @property
     def status(self) -> str:
         """What became of them: `refuted` or `open`."""
-        return "refuted" if self.new[1] > self.old[1] else "open"
+        return self.became or ("refuted" if self.new[1] > self.old[1] else "open")
 
 
 class Growth(NamedTuple):
@@ -67,17 +73,41 @@ def _match(
             ours.remove(nearest)
 
 
-def losses(old: KernelEntry, new: KernelEntry) -> list[VerdictLoss]:
-    """The rules whose verdicts got worse. Under launches other things are proved than without, so
+def losses(
+    old: KernelEntry, new: KernelEntry, strange: frozenset[Strange] = frozenset()
+) -> list[VerdictLoss]:
+    """The rules whose verdicts got worse; `strange` are kernels and rules with findings at lines of
+    which the baseline knows none. Under launches other things are proved than without, so
     nothing is said of a kernel that had launches and has none."""
     if old.launches and not new.launches:
         return []
     before = dict(old.verdicts)
-    return [
-        VerdictLoss(rule, before[rule], counts)
-        for rule, counts in new.verdicts
-        if rule in before and is_worse(before[rule], counts)
-    ]
+    out = []
+    for rule, counts in new.verdicts:
+        if rule not in before:
+            continue
+        if is_worse(before[rule], counts):
+            out.append(VerdictLoss(rule, before[rule], counts))
+        elif moved := _moved(rule, old, new, (*new.key, rule) in strange):
+            out.append(VerdictLoss(rule, before[rule], counts, *moved))
+    return out
+
+
+def _moved(
+    rule: str, old: KernelEntry, new: KernelEntry, is_strange: bool
+) -> tuple[int, str] | None:
+    """The first verdict of a rule that is worse than the one in its place, and what it is now.
+    Kernels of another shape may have the same in another order: there a line that the baseline
+    does not know of must say so, too."""
+    if old.measures.shape != new.measures.shape and not is_strange:
+        return None
+    before, after = dict(old.orders).get(rule, ""), dict(new.orders).get(rule, "")
+    if len(before) != len(after):
+        return None
+    for at, (was, now) in enumerate(zip(before, after, strict=True)):
+        if _GRAVITY.find(now) > _GRAVITY.find(was):
+            return at, "refuted" if now == "r" else "open"
+    return None
 
 
 def is_worse(old: Counts, new: Counts) -> bool:
