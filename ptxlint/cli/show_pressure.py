@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -14,6 +14,11 @@ if TYPE_CHECKING:
     from ptxlint.reporters.pressure_view import PressureView
     from ptxlint.resources import Resources
 
+_SHOWN: Final = 8
+"""So many cubins of a file are named."""
+_OF_LISTING: Final = "registers are not known: a listing does not tell how many are allocated"
+_NO_LINES: Final = "the machine code names no lines of a source: assemble with -lineinfo"
+
 
 def show_pressure(
     file: str, kernel: str | None, format_: str, ptxas: str | None
@@ -22,7 +27,11 @@ def show_pressure(
     runs none."""
     item, code = _read(file)
     module, status = _parsed(item, code)
-    views = _views(module, item, code, kernel, ptxas)
+    faults: list[str] = []
+    views = _views(module, item, code, kernel, ptxas, faults)
+    for fault in faults:
+        status = 2
+        click.echo(f"Error: {fault}", err=True)
     if format_ == "json":
         from ptxlint.reporters.pressure_json import render_pressure_json
 
@@ -40,10 +49,18 @@ def show_pressure(
 
 
 def _read(file: str) -> tuple[Input, Code]:
-    from ptxlint.frontends.discovery import InputFault, discover, read_code
+    from ptxlint.frontends.discovery import Input, InputFault, discover, read_code
+    from ptxlint.wording import counted
 
     found = [item for item in discover([file], machine_code=True)
              if not (isinstance(item, InputFault) and item.is_note)]  # fmt: skip
+    inside = [item for item in found if isinstance(item, Input) and item.cubin is not None]
+    if len(found) != 1 and inside:
+        names = ", ".join(item.path.removeprefix(f"{file}:") for item in inside[:_SHOWN])
+        raise click.ClickException(
+            f"{file} holds {counted(len(inside), 'cubin')}, and one is drawn: extract it "
+            f"(cuobjdump -xelf NAME {file}); there {'are' if len(inside) > 1 else 'is'} {names}"
+        )
     if len(found) != 1:
         raise click.ClickException(f"{file} stands for {len(found)} files; name one")
     item = found[0]
@@ -72,7 +89,12 @@ def _parsed(item: Input, code: Code) -> tuple[Module, int]:
 
 
 def _views(
-    module: Module, item: Input, code: Code, kernel: str | None, ptxas: str | None
+    module: Module,
+    item: Input,
+    code: Code,
+    kernel: str | None,
+    ptxas: str | None,
+    faults: list[str],
 ) -> list[PressureView]:
     from ptxlint.cli.show import functions_of
     from ptxlint.engine.analyse import find_arch
@@ -81,7 +103,7 @@ def _views(
     from ptxlint.reporters.pressure_view import PressureView
 
     functions = functions_of(module, kernel, item.path)
-    known, note = _known(module, item, code, ptxas)
+    known, note = _known(module, item, code, ptxas, faults)
     arch, sources = find_arch(module.arch), PythonSources()
     beside = _metadata(item) if len(module.kernels()) == 1 else None
     views = []
@@ -106,29 +128,33 @@ def _metadata(item: Input) -> KernelMetadata | None:
 
 
 def _known(
-    module: Module, item: Input, code: Code, ptxas: str | None
+    module: Module, item: Input, code: Code, ptxas: str | None, faults: list[str]
 ) -> tuple[dict[str, Resources], str]:
-    """What is known of the kernels, by name, and why it is not exact: what lies beside the file,
-    else what an assembler says."""
+    """What is known of the kernels, by name, and what is to be said of it: why it is not exact, and
+    what lies beside the file and cannot be used. It is what lies beside the file, else what an
+    assembler says; that one which was named says nothing goes to `faults`."""
     from ptxlint.engine.resources import exact, resources_beside, resources_in
     from ptxlint.frontends.toolkit import ToolError
 
+    unused: list[str] = []
     if code.is_machine:
+        if not module.files:
+            unused.append(_NO_LINES)
         if code.cubin is not None:
-            return resources_in(code.cubin, f"cubin {os.path.basename(item.path)}"), ""
-        return {}, "registers are not known: a listing does not tell how many are allocated"
-    faults: list[str] = []
-    found = {} if ptxas else resources_beside(item.path, module.arch, faults)
+            where = f"cubin {os.path.basename(item.path)}"
+            return resources_in(code.cubin, where), "; ".join(unused)
+        return {}, "; ".join((_OF_LISTING, *unused))
+    found = {} if ptxas else resources_beside(item.path, module.arch, unused)
     if all((k := found.get(fn.name)) and k.registers for fn in module.kernels()):
         return found, ""
     if ptxas is None:
-        return found, "; ".join((*faults, "registers are not exact: no assembler was run"))
+        return found, "; ".join((*unused, "registers are not exact: no assembler was run"))
     try:
-        return exact(module, ptxas), ""
+        return exact(module, ptxas), "; ".join(unused)
     except ToolError as error:
         if ptxas:
-            raise click.ClickException(str(error)) from None
-        return found, f"registers are not exact: {error}"
+            faults.append(str(error))
+        return found, "; ".join((*unused, f"registers are not exact: {error}"))
 
 
 __all__ = ["show_pressure"]

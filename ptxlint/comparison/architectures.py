@@ -127,6 +127,7 @@ def compare_architectures(
         title = _title(members, names[members[0].name] > 1)
         notes = [note] * bool(note) + level.notes
         families.append(_family(title, level, notes, opinions, ptxas))
+    faults += dict.fromkeys(text for f in families for p in f.portraits for text in p.faults)
     words = frozenset(fail_on)
     # Who turns assemblers off and asks for everything asks for what is known without.
     if "spills" in words and (ptxas is not None or words != frozenset(KINDS)):
@@ -161,19 +162,21 @@ def _why_nothing(
     head = f"{', '.join(paths)}: there is nothing to compare"
     if not there:
         return f"{head}: {'; '.join(faults) or 'no kernel is in it'}"
+    # What could not be read may be the other architecture.
+    unread = "".join(f"; not read: {fault}" for fault in faults)
     names = sorted({k.name for k in there})
     if kernels and not {*kernels} & {*names}:
         return f"{head}: there is no kernel {', '.join(kernels)}; there are {', '.join(names[:9])}"
     all_archs = ", ".join(sorted({k.arch for k in there if k.arch}, key=_order))
     if archs and not found:
-        return f"{head}: nothing is for {', '.join(archs)}; there are {all_archs}"
+        return f"{head}: nothing is for {', '.join(archs)}; there are {all_archs}{unread}"
     mine = sorted({k.arch for k in found}, key=_order)
     if len(mine) == 1:
-        return f"{head}: all is for {mine[0]}, and a comparison needs two architectures"
+        return f"{head}: all is for {mine[0]}, and a comparison needs two architectures{unread}"
     return (
         f"{head}: no kernel is there for two architectures ("
         + "; ".join(f"{a}: {_names(k for k in found if k.arch == a)}" for a in mine)
-        + ")"
+        + f"){unread}"
     )
 
 

@@ -87,6 +87,8 @@ class Difference(NamedTuple):
     old_spills: tuple[SpilledAt, ...] = ()
     new_spills: tuple[SpilledAt, ...] = ()
     """The lines on which each side spills, where the bytes differ."""
+    faults: tuple[str, ...] = ()
+    """Those of the notes that say that something asked for was not done."""
 
     @property
     def kind(self) -> str:
@@ -129,8 +131,9 @@ class Comparer:
             lines = lines_of(told.old, told.new, told.alignment.both)
             ours, theirs = map(self._opinions.of, (told.old, told.new))
             said = changes(ours, theirs, *lines)
-        before = resources_of(old, self._ptxas, notes)
-        after = resources_of(new, self._ptxas, notes)
+        faults: list[str] = []
+        before = resources_of(old, self._ptxas, notes, faults)
+        after = resources_of(new, self._ptxas, notes, faults)
         deltas, unknown = _resources((old, before), (new, after))
         spilled: list[tuple[SpilledAt, ...]] = [(), ()]
         if any(delta.name in _SPILLS for delta in deltas):
@@ -149,7 +152,9 @@ class Comparer:
             tuple(notes),
             machine,
             tuple(unknown),
-            *spilled,
+            spilled[0],
+            spilled[1],
+            tuple(faults),
         )
 
 

@@ -14,16 +14,22 @@ from ptxlint.resources import Resources
 _WARP: Final = 32
 
 
-def resources_of(kernel: KernelRecord, ptxas: str | None, notes: list[str]) -> Resources:
+def resources_of(
+    kernel: KernelRecord, ptxas: str | None, notes: list[str], faults: list[str] | None = None
+) -> Resources:
     """The resources of a kernel: what a cubin or a log says, else what an assembler makes of PTX
     (`ptxas` names it, "" is the one that fits, None runs none). Spills that no log tells are
-    counted in the machine code. Why something is not known goes to `notes`, once."""
+    counted in the machine code. Why something is not known goes to `notes`, once; that an assembler
+    which was named does not do what it is named for also to `faults`."""
     known = kernel.resources(notes)
     if known.registers is None and not kernel.is_machine and ptxas is not None:
         try:
             found = exact(kernel.module, ptxas).get(kernel.name)
         except ToolError as error:
-            _once(notes, f"resources are not exact: {error}")
+            message = f"resources are not exact: {error}"
+            _once(notes, message)
+            if ptxas and faults is not None:
+                _once(faults, message)
             return known
         known = known if found is None else found.completed(known)
     if known.spill_stores is None and kernel.is_machine:

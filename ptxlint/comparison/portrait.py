@@ -60,6 +60,8 @@ class Portrait(NamedTuple):
     machine: Profile | None = None
     spill_lines: tuple[SpilledAt, ...] = ()
     """The lines on which it spills, most bytes first, where its machine code is at hand."""
+    faults: tuple[str, ...] = ()
+    """Those of the notes that say that something asked for was not done."""
 
     @property
     def arch(self) -> str:
@@ -103,7 +105,8 @@ def portrait(
     was made for the comparison."""
     notes: list[str] = []
     source = kernel if origin is None else origin
-    resources = resources_of(source, ptxas, notes)
+    faults: list[str] = []
+    resources = resources_of(source, ptxas, notes, faults)
     fits = residency(source, resources)
     if fits is None and resources.registers is not None:
         notes.append(_why_unknown(source, resources))
@@ -128,6 +131,7 @@ def portrait(
         tuple(notes),
         machine,
         spilled,
+        tuple(faults),
     )
 
 

@@ -85,11 +85,12 @@ def compare(
     if not pairing.pairs:
         unlike.append(_NOTHING_IN_COMMON)
     words = {limit.name for limit in limits}
+    refused = dict.fromkeys(fault for d in differences for fault in d.faults)
     return DiffReport(
         tuple(differences),
         tuple(pairing.removed),
         tuple(pairing.added),
-        (*ours.faults, *theirs.faults, *unlike),
+        (*ours.faults, *theirs.faults, *unlike, *refused),
         tuple((d, tuple(w)) for d in differences if (w := failed(d, limits))),
         time.perf_counter() - start,
         tuple((d, tuple(w)) for d in differences if (w := undecided(d, limits))),

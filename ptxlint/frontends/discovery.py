@@ -158,7 +158,7 @@ def _of_each(item: Input, text: str) -> Iterator[Input]:
 
 def _members(path: str, data: bytes | None = None) -> Iterator[Found]:
     """The cubins in a file, each as an input called after both."""
-    from ptxlint.frontends.machine_code import MachineCodeError, extracted
+    from ptxlint.frontends.machine_code import MachineCodeError, extracted, is_cut_off
 
     try:
         if data is None:
@@ -168,16 +168,22 @@ def _members(path: str, data: bytes | None = None) -> Iterator[Found]:
                 return
             with open(path, "rb") as stream:
                 data = stream.read()
-        cubins = extracted(data)
+        found = extracted(data)
     except OSError as error:
         yield InputFault(path, f"cannot read: {error.strerror or error}")
     except MachineCodeError as error:
         yield InputFault(path, f"the cubins in it cannot be extracted: {error}", error.hint)
     else:
-        if not cubins:
+        if found.fault:
+            many = "cubin" if len(found.cubins) == 1 else f"{len(found.cubins)} cubins"
+            message = f"behind the first {many} nothing can be extracted: {found.fault}"
+            yield InputFault(path, message, "build or copy it again")
+        elif not found.cubins and is_cut_off(data):
+            yield InputFault(path, "the file is damaged or cut off", "build or copy it again")
+        elif not found.cubins:
             message = "there is no machine code for a GPU in this file"
             yield InputFault(path, message, "if it holds PTX, extract it: cuobjdump -ptx FILE")
-        for name, cubin in cubins.items():
+        for name, cubin in found.cubins.items():
             yield Input(f"{path}:{name}", cubin=cubin)
 
 

@@ -8,11 +8,19 @@ from __future__ import annotations
 
 import re
 import struct
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from ptxlint.frontends.toolkit import Extracted
 
 HEAD: Final = 1 << 16
 """So many characters of a text are looked at to see what it is."""
 _ELF: Final = b"\x7fELF"
+_ELF64: Final = b"\x02\x01"
+"""64 bits, the lowest byte first."""
+_ELF64_HEADER: Final = 64
+_SECTIONS_AT: Final = 0x28
+_SECTION_SIZE_AT: Final = 0x3A
 _FATBIN: Final = b"\x50\xed\x55\xba"
 _ARCHIVE: Final = b"!<arch>\n"
 _EM_CUDA: Final = 190
@@ -131,7 +139,16 @@ def disassembled(cubin: bytes) -> str:
     return listed
 
 
-def extracted(file: bytes) -> dict[str, bytes]:
+def is_cut_off(file: bytes) -> bool:
+    """True for an ELF file of 64 bits that ends before its table of sections does."""
+    if not file.startswith(_ELF + _ELF64) or len(file) < _ELF64_HEADER:
+        return False
+    (offset,) = struct.unpack_from("<Q", file, _SECTIONS_AT)
+    size, count = struct.unpack_from("<HH", file, _SECTION_SIZE_AT)
+    return int(offset) + int(size) * int(count) > len(file)
+
+
+def extracted(file: bytes) -> Extracted:
     """The cubins in a file by the names that cuobjdump gives them, in its order; none if there is
     no device code. Raises `MachineCodeError`."""
     from ptxlint.frontends.toolkit import ToolError, extract
@@ -143,6 +160,6 @@ def extracted(file: bytes) -> dict[str, bytes]:
 
 
 __all__ = [
-    "HEAD", "MachineCodeError", "disassembled", "extracted", "holds_cubins", "is_cubin", "is_dump",
-    "is_listing", "listing", "of_target", "targets",
+    "HEAD", "MachineCodeError", "disassembled", "extracted", "holds_cubins", "is_cubin",
+    "is_cut_off", "is_dump", "is_listing", "listing", "of_target", "targets",
 ]  # fmt: skip

@@ -47,6 +47,13 @@ class Assembler(NamedTuple):
         return f"ptxas {self.release[0]}.{self.release[1]} run here"
 
 
+class Extracted(NamedTuple):
+    """Cubins of a file by name, and why there are no more; "" if these are all."""
+
+    cubins: dict[str, bytes]
+    fault: str = ""
+
+
 class Assembled(NamedTuple):
     """What an assembler made of a text: the cubin, its log, the kernels' resources by name, and
     who says so."""
@@ -148,9 +155,11 @@ def disassemble(cubin: bytes, *options: str, seconds: float = READING_SECONDS) -
             raise ToolError(str(error).replace(source, "the cubin")) from None
 
 
-def extract(file: bytes, seconds: float = READING_SECONDS) -> dict[str, bytes]:
+def extract(file: bytes, seconds: float = READING_SECONDS) -> Extracted:
     """The cubins in a fat binary, an object, a library or an archive, by the names that
-    `cuobjdump` gives them, in its order. Raises `ToolError`."""
+    `cuobjdump` gives them, in its order; of a damaged file those before the damage. Raises
+    `ToolError` if there is none to be had."""
+    fault = ""
     with _workplace() as directory:
         source = os.path.join(directory, "file")
         target = os.path.join(directory, "cubins")
@@ -161,14 +170,16 @@ def extract(file: bytes, seconds: float = READING_SECONDS) -> dict[str, bytes]:
             run([find_tool("cuobjdump"), "-xelf", "all", source], seconds, target)
         except ToolError as error:
             if _NO_CODE in str(error):
-                return {}
-            raise ToolError(str(error).replace(source, "the file")) from None
+                return Extracted({})
+            fault = str(error).replace(source, "the file")
+            if not os.listdir(target):
+                raise ToolError(fault) from None
         found = {}
         for name in sorted(os.listdir(target), key=_by_number):
             with open(os.path.join(target, name), "rb") as cubin:
                 # Names start with that of the file, which is ours.
                 found[name.removeprefix("file.")] = cubin.read()
-        return found
+        return Extracted(found, fault)
 
 
 def _by_number(name: str) -> list[tuple[int, str]]:
@@ -246,6 +257,6 @@ def _cuda(name: str) -> tuple[int, int] | None:
 
 
 __all__ = [
-    "Assembled", "Assembler", "ToolError", "assemble", "disassemble", "extract", "find_assembler",
-    "find_tool",
+    "Assembled", "Assembler", "Extracted", "ToolError", "assemble", "disassemble", "extract",
+    "find_assembler", "find_tool",
 ]  # fmt: skip

@@ -56,7 +56,8 @@ class Level(NamedTuple):
 
 
 class PressureView:
-    """Everything that is shown of one function. `note` says why registers are not exact."""
+    """Everything that is shown of one function. `note` says why registers are not exact,
+    and what else is not known."""
 
     def __init__(self, facts: Facts, sources: PythonSources, note: str = "") -> None:
         self.facts = facts
@@ -185,6 +186,8 @@ class PressureView:
         parts = [f"{', '.join(amounts)} ({said})" for said, amounts in by_source.items()]
         if self.registers is None:
             parts.insert(0, self.note or "registers are not known")
+        elif self.note:
+            parts.append(self.note)
         return parts
 
     @property

@@ -12,6 +12,7 @@ import click
 import pytest
 
 from ptxlint.cli.show import command
+from ptxlint.cli.show_pressure import show_pressure
 from ptxlint.frontends import toolkit
 from ptxlint.frontends.toolkit import ToolError, assemble, disassemble, find_assembler
 from ptxlint.reporters.stretches import folded
@@ -199,9 +200,29 @@ def test_that_there_is_no_assembler_is_said(monkeypatch: pytest.MonkeyPatch) -> 
     assert "registers" not in found["resources"]
 
 
-def test_an_assembler_that_is_named_and_missing_ends_it() -> None:
-    with pytest.raises(click.ClickException, match="/no/such/ptxas: there is no such program"):
-        show(NORM, "--ptxas", "/no/such/ptxas")
+def test_an_assembler_that_is_named_and_missing_is_a_fault_and_the_rest_is_drawn(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    text, status = show_pressure(str(NORM), None, "text", "/no/such/ptxas")
+    assert status == 2
+    assert "registers are not exact: /no/such/ptxas: there is no such program" in text
+    assert "layer_norm.py:" in text
+    assert capsys.readouterr().err == "Error: /no/such/ptxas: there is no such program\n"
+
+
+def test_a_cubin_beside_that_cannot_be_read_is_told(
+    assembler: toolkit.Assembler, tmp_path: Path
+) -> None:
+    (tmp_path / "k.ptx").write_text(NORM.read_text())
+    (tmp_path / "k.cubin").write_bytes(b"\x7fELF")
+    text = show(tmp_path / "k.ptx")
+    assert re.search(r"67 registers, .*run here\); .*k\.cubin: the cubin is damaged", text)
+
+
+def test_machine_code_without_lines_says_so(assembler: toolkit.Assembler, tmp_path: Path) -> None:
+    text = re.sub(r"^\s*\.(loc|file)\b.*$", "", NORM.read_text(), flags=re.MULTILINE)
+    (tmp_path / "k.cubin").write_bytes(assemble(text, "sm_90a", assembler).cubin)
+    assert "the machine code names no lines of a source" in show(tmp_path / "k.cubin")
 
 
 def test_machine_code_has_registers_of_the_hardware(

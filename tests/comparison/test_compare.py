@@ -401,6 +401,11 @@ def test_what_cannot_be_compared_is_told(
     code, _, err = run(capsys, *paths("softmax", "sm_80"))
     assert code == 2
     assert "all is for sm_80, and a comparison needs two architectures" in err
+    # What cannot be read may be the other one.
+    (tmp_path / "k.cubin").write_bytes(b"\x7fELF\x02\x01\x01" + bytes(11) + b"\xbe\0")
+    code, _, err = run(capsys, *paths("softmax", "sm_80"), str(tmp_path / "k.cubin"))
+    assert code == 2
+    assert f"two architectures; not read: {tmp_path}/k.cubin: the cubin is damaged or cut" in err
     code, _, err = run(capsys, *paths("softmax", "sm_80"), *paths("argmax", "sm_90"))
     assert code == 2
     assert "sm_80: softmax_kernel; sm_90a: argmax_kernel" in err
@@ -433,13 +438,14 @@ def test_what_cannot_be_read_is_told_and_the_rest_compared(
     assert len(re.findall("^not compared: .*[ab].ptx", out, re.MULTILINE)) >= 2
 
 
-def test_an_architecture_without_limits_and_a_missing_assembler_are_notes(
+def test_an_architecture_without_limits_and_an_assembler_that_is_missing_are_told(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     changed = edited(tmp_path, "argmax", "sm_90", r"\.target sm_90a?", ".target sm_99")
     words = [*paths("argmax", "sm_80"), changed, "--no-verdicts"]
     code, out, _ = run(capsys, *words, "--ptxas", "/no/such/ptxas")
-    assert code == 0
+    assert code == 2
+    assert out.count("not compared: resources are not exact: /no/such/ptxas") == 1
     assert "note: sm_80: resources are not exact: /no/such/ptxas: there is no such program" in out
     assert "argmax_kernel: sm_80, sm_99" in out
     log = "ptxas info    : Compiling entry function 'argmax_kernel' for 'sm_99'\n" + (

@@ -272,14 +272,25 @@ def test_sides_with_nothing_in_common_list_both(capsys: pytest.CaptureFixture[st
     assert "not compared: no kernel of one side has the name and architecture of one of" in out
 
 
-def test_an_assembler_that_cannot_do_it_is_a_note_and_the_rest_is_compared(
+def test_an_assembler_that_is_named_and_cannot_do_it_is_a_fault_and_the_rest_is_compared(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     words = (path("matmul"), path("matmul_buggy"), "--no-verdicts", "--ptxas", "/no/such/ptxas")
     code, out, _ = run(capsys, *words)
-    assert code == 0
+    assert code == 2
     assert "resources are not exact: /no/such/ptxas: there is no such program" in out
+    assert out.count("not compared: ") == 1
     assert "only old" in out
+
+
+def test_no_assembler_at_all_is_a_note(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ptxlint.frontends.toolkit._candidates", lambda: iter(()))
+    code, out, _ = run(capsys, path("softmax"), path("softmax_buggy"), "--no-verdicts")
+    assert code == 0
+    assert "note         resources are not exact: no ptxas is found" in out
+    assert "not compared" not in out
 
 
 def test_a_folder_that_cannot_be_listed_is_told_and_the_rest_compared(

@@ -10,9 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
 from ptxlint import check
+from ptxlint.cli.show_pressure import show_pressure
 from ptxlint.frontends import machine_code, toolkit
 from ptxlint.frontends.discovery import Input, InputFault, discover, read, read_code
 from ptxlint.frontends.toolkit import ToolError, disassemble
@@ -92,6 +94,34 @@ def test_all_cubins_of_a_fat_binary_are_checked(
     assert [k.arch for k in report.kernels] == ["sm_90a", "sm_120a"]
     assert [k.arch for k in check(path, arch="sm_120a").kernels] == ["sm_120a"]
     assert check(path, jobs=2).exit_code == 0
+
+
+def test_of_a_damaged_fat_binary_what_lies_before_the_damage_is_checked(
+    tmp_path: Path, cubin: bytes, assembled: Callable[[Build], Any]
+) -> None:
+    other = assembled(Build("sm_120", "softmax")).cubin
+    path = tmp_path / "two.fatbin"
+    path.write_bytes(_fatbin((90, cubin), (120, other[: len(other) // 2])))
+    report = check(path)
+    assert report.exit_code == 2
+    assert [k.arch for k in report.kernels] == ["sm_90a"]
+    ((rule, message),) = [(f.rule, f.message) for f in report.findings]
+    assert rule == "INPUT"
+    assert message.startswith("behind the first cubin nothing can be extracted: cuobjdump failed")
+    # `show pressure` draws one alone.
+    path.write_bytes(_fatbin((90, cubin), (120, other)))
+    with pytest.raises(click.ClickException, match=r"2 cubins.*1\.sm_90a\.cubin, 2\.sm_120a"):
+        show_pressure(str(path), None, "text", None)
+
+
+def test_a_library_that_was_cut_off_is_not_called_empty(tmp_path: Path) -> None:
+    # The header of an ELF file of 64 bits for x86-64, whose 3 sections are to be at 4096.
+    ident = b"\x7fELF\x02\x01\x01" + bytes(9)
+    fields = (3, 62, 1, 0, 0, 4096, 0, 64, 56, 0, 64, 3, 1)
+    data = ident + struct.pack("<HHIQQQIHHHHHH", *fields) + bytes(1000)
+    code, [(rule, message)] = _bad(tmp_path / "k.so", data)
+    assert (code, rule) == (2, "INPUT")
+    assert message == "the file is damaged or cut off"
 
 
 def test_standard_input_may_be_a_cubin(monkeypatch: pytest.MonkeyPatch, cubin: bytes) -> None:
