@@ -9,7 +9,8 @@ factors do, which normalisation hides from the probes unless a compiler computes
 the denominator by different instructions. What is allowed is
 
     (max(growth(n), EXPONENT * e) + OTHERS) * spread(unit of the arithmetic)
-    + KEPT * spread(unit of the dtype)              operands rounded to the dtype on the way
+    + KEPT * spread(unit of the dtype)              operands rounded to the dtype on the way;
+                                                    CUT times where all are cut off
     + (FINAL * unit of the arithmetic + 2 * unit of the output) * |expected|
                                                     approximate functions, rounding of the result
     + ONE * unit of the arithmetic * size           a term of the size of results, 1 at most, that
@@ -43,6 +44,9 @@ FINAL: Final = 8.0
 ONE: Final = 8.0
 _CUT: Final = frozenset({"tf32"})
 """Types that tensor cores make of their operands by dropping bits: up to two units, toward 0."""
+CUT: Final = 4.0
+"""In place of `KEPT` for these: all operands are off, so of many elements the worst is far from the
+root mean square that a few probes show."""
 _LONG: Final = 16
 """Elements of a row that has a median of its own."""
 
@@ -89,24 +93,26 @@ def allowance(
     else:
         form = operator.arithmetic.get(dtype, dtype)
         kept = NUMBER_TYPES[form]
-        function = _function(probes, kept, exact)
+        is_cut = form in _CUT
+        function = _function(probes, kept, exact, is_cut)
         scale = operator.calibrated.get(dtype, 1.0)
         types = [*output_types, *[dtype] * (len(expected) - len(output_types))]
         errors = [
             _error(value, spread, types[number], function, scale)
             for number, (value, spread) in enumerate(
-                zip(expected, probes.spread(kept.unit, is_cut=form in _CUT), strict=True)
+                zip(expected, probes.spread(kept.unit, is_cut=is_cut), strict=True)
             )
         ]
     pairs = zip(probes.judged(exact), errors, strict=True)
     return tuple(np.where(is_judged, error, np.inf) for is_judged, error in pairs)
 
 
-def _function(probes: Probes, kept: NumberType, exact: NumberType) -> _Function:
+def _function(probes: Probes, kept: NumberType, exact: NumberType, is_cut: bool) -> _Function:
     is_elementwise = probes.is_elementwise()
     terms = 1 if is_elementwise else probes.terms()
     rounded = max(growth(terms), EXPONENT * probes.exponent(terms, exact)) + OTHERS
-    return _Function(rounded * exact.unit / kept.unit + KEPT, is_elementwise, exact)
+    times = CUT if is_cut else KEPT
+    return _Function(rounded * exact.unit / kept.unit + times, is_elementwise, exact)
 
 
 def _error(expected: Array, spread: Array, dtype: str, function: _Function, scale: float) -> Array:
@@ -144,4 +150,4 @@ def _levelled(spread: Array) -> Array:
     return out.reshape(spread.shape)
 
 
-__all__ = ["EXPONENT", "FINAL", "KEPT", "ONE", "OTHERS", "allowance", "growth"]
+__all__ = ["CUT", "EXPONENT", "FINAL", "KEPT", "ONE", "OTHERS", "allowance", "growth"]

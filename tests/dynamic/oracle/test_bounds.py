@@ -202,6 +202,18 @@ def test_what_cancels_to_zero_everywhere_may_have_had_any_size() -> None:
         assert judged(spec, case, lambda x: softmax_loss(x) + np.float32(1e-5)).wrong > 0
 
 
+@pytest.mark.parametrize("terms", [1, 3, 32])
+def test_the_worst_of_many_products_with_cut_operands_is_right(terms: int) -> None:
+    rng = np.random.default_rng(3)
+    x = {"x": rng.normal(size=(300, terms)), "w": rng.normal(size=(terms, 300))}
+    words = {n: v.astype(np.float32).view(np.uint32) & np.uint32(0xFFFFE000) for n, v in x.items()}
+    x = {name: value.astype(np.float32).astype(np.float64) for name, value in x.items()}
+    cut = {name: word.view(np.float32).astype(np.float64) for name, word in words.items()}
+    expected, allowed = bound(operator(matmul, arithmetic={"float32": "tf32"}), "float32", x)
+    assert (np.abs(matmul(**cut) - expected[0]) <= allowed[0]).all()
+    assert (np.abs(0.05 * expected[0]) > allowed[0]).mean() > 0.5
+
+
 def test_integer_outputs_are_exact_but_where_rounding_decides() -> None:
     spec = operator(lambda x: x.argmax(axis=-1))
     x = {"x": np.array([[1.0, 1.0 + 2.0**-26, 0.0], [1.0, 2.0, 0.0]])}
