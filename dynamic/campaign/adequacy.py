@@ -1,14 +1,25 @@
-"""Whether the sizes of a run could speak: more than one tile, more than one program, ends of tiles
-that are not full."""
+"""Whether runs could speak: more than one tile, more than one program, ends of tiles that are not
+full, strides that are not those of rows next to each other."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from typing import Final
 
 from ptxlint.dynamic.families.shapes import fixed_tiles, several_tiles, tiles, told
 from ptxlint.dynamic.operators.spec import Dims
 from ptxlint.dynamic.runners.knowledge import Described, KernelKnowledge
+
+VIEWS: Final = ("every-second", "transposed", "padded-rows")
+"""Layouts in which strides differ from those of rows next to each other, the one first in which
+most do."""
+
+
+def view(described: Described) -> str | None:
+    """The layout in which a run has to be made once, as a stride of 1 that a kernel leaves out is
+    seen in no other; None where the spec allows none."""
+    return next((layout for layout in VIEWS if layout in described.layouts), None)
 
 
 def better(

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from ptxlint.dynamic.cases.case import Case
 from ptxlint.dynamic.families.kit import Known
 from ptxlint.dynamic.families.registry import FIRST, all_families, deciding
 from ptxlint.dynamic.runners.knowledge import Described, KernelKnowledge
@@ -55,6 +56,8 @@ class Gate:
         self._notes: dict[str, None] = {}
         self._undecided: dict[str, None] = {}
         self._reducing = 0
+        self._view: str | None = None
+        """The layout that no run has had so far, though one must."""
 
     def decide(self, name: str = "", path: str = "") -> Verdict:
         """The verdict. `name` and `path` are told where the operator cannot say them itself."""
@@ -88,6 +91,7 @@ class Gate:
 
     def _failures(self, described: Described) -> Iterator[Failure]:
         """What is wrong, of the first dtype for which something is."""
+        self._view = adequacy.view(described)
         for dtype in described.dtypes:
             failed = False
             for failure in self._of_dtype(described, dtype):
@@ -120,8 +124,8 @@ class Gate:
     def _semantic(
         self, described: Described, dtype: str
     ) -> tuple[Outcome | None, tuple[KernelKnowledge, ...]]:
-        """The minimum run, a second one where the sizes of the first could not speak, and what is
-        known of the kernels that they launched."""
+        """The minimum run, a second one where the sizes of the first could not speak or no run was
+        in a view, and what is known of the kernels that they launched."""
         family = all_families()[FIRST]
         seen = tuple(self._kernels)
         known = Known(described, seen, dtype, self._options.seed)
@@ -131,13 +135,18 @@ class Gate:
                 "no sizes were found that the spec's `where` takes; give the dimensions ranges, "
                 "or `typical` sizes, that go together"
             )
+        if dtype != described.dtypes[0]:
+            case = self._in_view(case)
         outcome, kernels = self._ledger.run_and_check(case)
         if self._undecidable(outcome) is not None:
             return None, ()
         if outcome.status == "fail":
             return outcome, kernels
         raised = adequacy.better(described, kernels, case.dims)
-        again = self._ledger.first([case._replace(dims=raised)]) if raised else None
+        wanted = case._replace(dims=raised) if raised else case
+        if raised or dtype == described.dtypes[-1]:
+            wanted = self._in_view(wanted)
+        again = self._ledger.first([wanted]) if wanted != case else None
         if again is not None:
             case = again
             outcome, more = self._ledger.run_and_check(case)
@@ -146,6 +155,11 @@ class Gate:
                 return None, kernels
         self._notes |= dict.fromkeys(adequacy.notes(described, kernels, case.dims))
         return outcome, kernels
+
+    def _in_view(self, case: Case) -> Case:
+        """A case in the view that no run has had so far; as it is where one has."""
+        view, self._view = self._view, None
+        return case._replace(layout=view) if view else case
 
     def _undecidable(self, outcome: Outcome) -> str | None:
         """Why a run taught nothing; None if it did. Raises `ProblemError` where no other run

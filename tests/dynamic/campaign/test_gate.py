@@ -34,6 +34,36 @@ def test_what_is_proved_costs_one_launch_for_each_dtype(fake: Any, said: Any) ->
     assert exit_status([verdict], strict=True) == 0
 
 
+def test_a_view_takes_the_place_of_a_run_that_is_made_anyway(fake: Any) -> None:
+    described = fake().describe()._replace(layouts=("every-second", "offset", "padded-rows"))
+    worker = fake(described=described)
+    assert Gate(worker, Options()).decide().verdict == "pass"
+    assert [(case.dtype, case.layout) for case in worker.ran] == [
+        ("float32", "contiguous"), ("float16", "every-second"),
+    ]  # fmt: skip
+    # With several tiles to run for the first dtype, that run is in the view.
+    worker = fake(described=described, constants={"BLOCK": "1024"})
+    assert Gate(worker, Options()).decide().verdict == "pass"
+    assert [(case.dtype, case.layout, case.dims["n"] > 1024) for case in worker.ran] == [
+        ("float32", "contiguous", False), ("float32", "every-second", True),
+        ("float16", "contiguous", True),
+    ]  # fmt: skip
+
+
+def test_one_dtype_has_one_run_more_in_a_view_and_fails_there(fake: Any) -> None:
+    def leaves_a_stride_out(case: Case) -> str:
+        return "" if case.layout == "contiguous" else "reference"
+
+    described = fake().describe()._replace(dtypes=("float32",), layouts=("transposed",))
+    verdict = Gate(fake(leaves_a_stride_out, described=described), Options()).decide()
+    (failure,) = verdict.failures
+    assert (verdict.verdict, verdict.cases) == ("fail", 2)
+    assert failure.shown.case.layout == "transposed"
+    # A tensor that only begins elsewhere has the strides that it always has.
+    described = described._replace(layouts=("offset",))
+    assert Gate(fake(leaves_a_stride_out, described=described), Options()).decide().cases == 1
+
+
 def test_a_failure_is_made_smaller_and_points_at_the_kernel(fake: Any) -> None:
     worker = fake(padded)
     verdict = Gate(worker, Options()).decide()
