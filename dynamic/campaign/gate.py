@@ -153,6 +153,11 @@ class Gate:
             kernels = (*kernels, *more)
             if self._undecidable(outcome) is not None:
                 return None, kernels
+        if outcome.compared and not any(one.elements for one in outcome.compared):
+            raise ProblemError(
+                f"{dtype}: the outputs hold no elements at {dict(case.dims)}, so that nothing was "
+                "held to the reference; let dimensions begin at 1"
+            )
         self._notes |= dict.fromkeys(adequacy.notes(described, kernels, case.dims))
         return outcome, kernels
 

@@ -38,7 +38,9 @@ def executed(path: str, without_calls_of: str = "") -> ModuleType:
         else:
             spec.loader.exec_module(module)
     except SyntaxError as error:
-        raise SpecError(f"{error.filename or path}:{error.lineno or 1}: {error.msg}") from None
+        own = error.filename in (None, str(file.resolve()))
+        where = path if own else error.filename
+        raise SpecError(f"{where}:{error.lineno or 1}: {error.msg}") from None
     except FileNotFoundError as error:
         missing = error.filename == str(file.resolve())
         raise SpecError(f"{path}: no such file" if missing else told(error, path)) from error
@@ -74,7 +76,9 @@ def told(error: BaseException, path: str) -> str:
     line = own[-1].lineno if own else 1
     if isinstance(error, SystemExit):
         return f"{path}:{line}: it ends the process (exit status {error.code!r})"
-    return f"{path}:{line}: {type(error).__name__}: {error}"
+    # What ptxlint says of a spec is a sentence of its own.
+    kind = "" if isinstance(error, SpecError) else f"{type(error).__name__}: "
+    return f"{path}:{line}: {kind}{error}"
 
 
 __all__ = ["executed", "located", "told"]

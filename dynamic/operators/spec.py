@@ -15,6 +15,7 @@ Plain data, checked when it is made. Needs neither torch nor Triton.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import inf, isfinite
@@ -217,6 +218,21 @@ class Operator:
                 if isinstance(axis, str) and axis not in self.dims:
                     known = ", ".join(self.dims) or "none"
                     raise SpecError(f"{what}: {name} speaks of {axis!r}; dims are {known}")
+
+    def uncallable(self) -> str:
+        """In words, which of its functions cannot be called with the inputs by name, as far as
+        signatures tell; empty for none."""
+        for role in ("kernel", "reference"):
+            try:
+                signature = inspect.signature(getattr(self, role))
+            except (TypeError, ValueError):
+                continue
+            try:
+                signature.bind(**self.inputs)
+            except TypeError as error:
+                names = ", ".join(self.inputs)
+                return f"its {role} takes {signature}, not the inputs {names} by name: {error}"
+        return ""
 
     def allows(self, dims: Dims) -> bool:
         """True for sizes that the operator takes together."""

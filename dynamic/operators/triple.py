@@ -150,7 +150,7 @@ def _example(value: Any) -> Example | None:
     if not hasattr(value, "shape") or not hasattr(value, "dtype"):
         return None
     dtype = str(value.dtype).removeprefix("torch.")
-    if dtype not in DTYPE_BYTES:
+    if dtype not in DTYPE_BYTES or dtype.startswith("complex"):
         raise SpecError(f"an example argument has elements of {dtype}, which no case can hold")
     return Example(dtype, tuple(int(size) for size in value.shape), value)
 
@@ -191,7 +191,8 @@ def _input(
 def _domain(example: Example) -> Domain:
     """All numbers; of integers those between the least and the greatest of the example."""
     held = example.value
-    if example.is_float or example.dtype == "bool" or 0 in example.shape:
+    is_whole = example.dtype.startswith(("int", "uint"))
+    if not is_whole or 0 in example.shape:
         return Domain()
     return Domain(int(held.min()), int(held.max()))
 

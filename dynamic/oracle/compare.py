@@ -34,8 +34,7 @@ def compare(output: str, dtype: str, got: Array, expected: Array, allowed: Array
     """
     if got.shape != expected.shape:
         raise ShapesDisagreeError(
-            f"output {output} has the shape {_told(got.shape)}, "
-            f"the reference {_told(expected.shape)}"
+            f"{output} has the shape {_told(got.shape)}, the reference {_told(expected.shape)}"
         )
     kind = NUMBER_TYPES.get(dtype, _EXACT)
     allowed = np.broadcast_to(np.asarray(allowed, dtype=np.float64), expected.shape)

@@ -14,7 +14,8 @@ Evaluate: TypeAlias = Callable[[Mapping[str, Any]], Outputs]
 
 
 class ReferenceFailedError(ValueError):
-    """A reference that raised, or returned what is no array; the text says which."""
+    """A reference that raised, or returned what is no array; the text says which, as the end of a
+    sentence that begins with the reference."""
 
 
 def evaluate(reference: Callable[..., Any], arguments: Mapping[str, Any]) -> Outputs:
@@ -28,8 +29,10 @@ def evaluate(reference: Callable[..., Any], arguments: Mapping[str, Any]) -> Out
     try:
         with np.errstate(all="ignore"):
             returned = reference(**own)
+    except SystemExit as left:
+        raise ReferenceFailedError(f"ends the process: exit({left.code!r})") from left
     except Exception as error:
-        raise ReferenceFailedError(f"{type(error).__name__}: {error}") from error
+        raise ReferenceFailedError(f"raises {type(error).__name__}: {error}") from error
     many = returned if isinstance(returned, tuple | list) else (returned,)
     return tuple(_array(number, value) for number, value in enumerate(many))
 
@@ -42,7 +45,7 @@ def _array(number: int, value: Any) -> Array:
         array = np.array(None)
     if array.dtype.kind not in "fiub":
         raise ReferenceFailedError(
-            f"output {number} is a {type(value).__name__}, no array of numbers"
+            f"returns a {type(value).__name__} as output {number}, no array of numbers"
         )
     return array.astype(np.float64) if array.dtype.kind == "f" else array
 

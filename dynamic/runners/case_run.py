@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
+
+from ptxlint.wording import counted
 
 from ..cases.arrays import Given, Placed, inputs, numbers
 from ..cases.case import Case
@@ -22,6 +25,8 @@ from .runner import Called, Output, Runner
 from .tensors import Array
 
 _WATCHED: Final = Sanitize(uninitialised=True)
+Referring: TypeAlias = Callable[[], AbstractContextManager[None]]
+"""What the reference runs inside, so that others know who is at work."""
 
 
 class Expected(NamedTuple):
@@ -34,12 +39,16 @@ class Expected(NamedTuple):
 class CaseRun:
     """A case while it is run. What is asked for is made once."""
 
-    def __init__(self, operator: Operator, runner: Runner, case: Case) -> None:
-        """Raises `SpecError` for a case that the operator does not take."""
+    def __init__(
+        self, operator: Operator, runner: Runner, case: Case, referring: Referring = nullcontext
+    ) -> None:
+        """The reference runs inside `referring`. Raises `SpecError` for a case that the operator
+        does not take."""
         self.operator = operator
         self.runner = runner
         self.case = case
         self.arguments = inputs(operator, case)
+        self._referring = referring
         self.launched: list[str] = []
         self.launches: list[str] = []
         self.findings: tuple[Mapping[str, Any], ...] = ()
@@ -64,7 +73,8 @@ class CaseRun:
         reference, given = self.operator.reference, numbers(self.arguments)
 
         def again(arguments: Mapping[str, Any]) -> Outputs:
-            return evaluate(reference, arguments)
+            with self._referring():
+                return evaluate(reference, arguments)
 
         values = again(given)
         types = [output.dtype for output in self.outputs][: len(values)]
@@ -80,7 +90,8 @@ class CaseRun:
         products = sum(given.dtype == dtype for given in tensors) > 1
         if dtype != "float32" or told.arithmetic or told.tolerance_for(dtype) or not products:
             return False
-        other = CaseRun(replace(told, arithmetic={dtype: form}), self.runner, self.case)
+        computed = replace(told, arithmetic={dtype: form})
+        other = CaseRun(computed, self.runner, self.case, self._referring)
         other.outputs = self.outputs
         return not wrong(other.held_to_reference(self.outputs))
 
@@ -101,10 +112,15 @@ class CaseRun:
 
     def held_to_reference(self, outputs: tuple[Output, ...]) -> tuple[Compared, ...]:
         """Outputs against the reference. Raises `ShapesDisagreeError`, `ReferenceFailedError`."""
+        if not outputs:
+            raise ShapesDisagreeError(
+                "the operator has no outputs: it returns none, and its spec's `writes` names none"
+            )
         expected = self.expected
         if len(outputs) != len(expected.values):
             raise ShapesDisagreeError(
-                f"the operator has {len(outputs)} outputs, the reference {len(expected.values)}"
+                f"the operator has {counted(len(outputs), 'output')}, "
+                f"the reference {len(expected.values)}"
             )
         return tuple(
             compare(output.name, output.dtype, output.numbers, value, allowed)
@@ -163,4 +179,4 @@ def told_apart(one: Output, other: Output, differs: Array) -> str:
     )
 
 
-__all__ = ["CaseRun", "Expected", "bits", "same", "told_apart", "wrong"]
+__all__ = ["CaseRun", "Expected", "Referring", "bits", "same", "told_apart", "wrong"]

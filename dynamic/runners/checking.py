@@ -43,9 +43,9 @@ def canaries(run: CaseRun) -> str:
         changed = bits(before.storage) != bits(after.storage)
         outside = changed & before.gaps
         if outside.any():
-            return f"{int(outside.sum()):,} elements around and between those of {name} changed"
+            return f"{_elements(outside)} around and between those of {name} changed"
         if name not in run.operator.writes and changed.any():
-            return f"{int(changed.sum()):,} elements of {name} changed, which is an input alone"
+            return f"{_elements(changed)} of {name} changed, which is an input alone"
     return ""
 
 
@@ -155,6 +155,11 @@ def _tensors(run: CaseRun) -> Iterator[tuple[str, Placed, Placed]]:
     """Tensors of the case before and behind the first call."""
     for name, after in run.first.after.items():
         yield name, run.arguments[name], after
+
+
+def _elements(flags: Array) -> str:
+    count = int(flags.sum())
+    return "1 element" if count == 1 else f"{count:,} elements"
 
 
 def _pattern(elements: Array, byte: int) -> Any:

@@ -24,7 +24,7 @@ from .execution import run_case
 from .knowledge import KernelKnowledge, describe
 from .manner import DeviceError, NotRunError
 from .on_host import HostRunner
-from .requests import LOST, Lines, Message, Plan, send
+from .requests import LOST, NOW, REFERENCE, Lines, Message, Plan, send
 from .runner import Runner
 from .static_check import check_bundle
 
@@ -32,7 +32,12 @@ from .static_check import check_bundle
 def serve(plan: Plan, requests: int, answers: int) -> None:
     """Answer requests until there are no more."""
     lines = Lines(requests)
+
+    def tell(what: str) -> None:
+        send(answers, {NOW: what})
+
     with staged(plan) as stage:
+        stage.tell = tell
         while (messages := lines.read()) is not None:
             for message in messages:
                 answer = stage.answer(message)
@@ -53,6 +58,8 @@ class Stage:
         self._captured = captured
         self._why = why
         """Why there is no runner for Triton's kernels, if there is none."""
+        self.tell: Callable[[str], None] = lambda what: None
+        """Says what is being done from here on."""
         self._loaded: dict[str, Operator] | None = None
         self._known: dict[str, tuple[str, KernelKnowledge]] = {}
         """By hash, what was said of a kernel under launches that are told in the text."""
@@ -96,7 +103,11 @@ class Stage:
         return list(self._operators())
 
     def _describe(self, _: Message) -> Message:
-        return describe(self._operator(), self._plan.path).to_json()
+        operator = self._operator()
+        said = operator.uncallable()
+        if said:
+            raise SpecError(f"{self._plan.path}: {operator.name}: {said}")
+        return describe(operator, self._plan.path).to_json()
 
     def _allowed(self, message: Message) -> list[bool]:
         operator = self._operator()
@@ -116,7 +127,17 @@ class Stage:
         runner = HostRunner() if operator.runs_on == NUMPY else self._runner
         if runner is None:
             raise SpecError(f"{self._plan.path}: {operator.name}: {self._why}")
-        return run_case(operator, runner, Case.from_json(message["case"])).to_json()
+        case = Case.from_json(message["case"])
+        return run_case(operator, runner, case, self._referring).to_json()
+
+    @contextmanager
+    def _referring(self) -> Iterator[None]:
+        """Inside, the reference is at work."""
+        self.tell(REFERENCE)
+        try:
+            yield
+        finally:
+            self.tell("")
 
     def _check(self, message: Message) -> list[Message]:
         """All kernels, checked anew where they were launched in another way since."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 import time
 import traceback
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Final
 
 from ..cases.arrays import digest
@@ -13,7 +15,7 @@ from ..cases.case import Case
 from ..operators.spec import Operator, SpecError
 from ..oracle.compare import ShapesDisagreeError
 from ..oracle.reference import ReferenceFailedError
-from .case_run import CaseRun
+from .case_run import CaseRun, Referring
 from .checking import CHECKED
 from .manner import DeviceError, HungError, NotRunError
 from .outcome import Outcome, Status
@@ -23,17 +25,20 @@ from .runner import Output, Runner
 _TOO_LARGE: Final = "the operator asks for more memory than there is"
 _ALLOCATOR: Final = "DefaultCPUAllocator: can't allocate memory"
 """What torch says on the CPU, in a RuntimeError."""
-_LIBRARIES: Final = ("ptxlint", "torch", "triton", "contextlib", "unittest")
+_LIBRARIES: Final = ("ptxlint", "torch", "triton", "numpy")
 
 
-def run_case(operator: Operator, runner: Runner, case: Case) -> Outcome:
+def run_case(
+    operator: Operator, runner: Runner, case: Case, referring: Referring = nullcontext
+) -> Outcome:
     """Run a case and look at it, check after check in the case's order, up to the first that fails.
+    The reference runs inside `referring`.
 
     Raises `DeviceError`, behind which nothing more can be run in this process.
     """
     started = time.perf_counter()
     try:
-        run = CaseRun(operator, runner, case)
+        run = CaseRun(operator, runner, case, referring)
     except SpecError as error:
         return Outcome(case, "undecided", "case", str(error))
     status, kind, reason = _checked(run)
@@ -62,9 +67,11 @@ def _checked(run: CaseRun) -> tuple[Status, str, str]:
             if said:
                 return "fail", check, said
     except ReferenceFailedError as error:
-        return "undecided", "reference raises", f"the reference raises {error}"
+        return "undecided", "reference raises", f"the reference {error}"
     except (ShapesDisagreeError, NoArrayError) as error:
         return "undecided", "shapes", str(error)
+    except SpecError as error:
+        return "undecided", "case", str(error)
     except NotRunError as error:
         return "undecided", "unsupported", str(error)
     except HungError as error:
@@ -112,7 +119,8 @@ def _at(error: BaseException) -> str:
     for frame, line in traceback.walk_tb(error.__traceback__):
         root = str(frame.f_globals.get("__name__", "")).partition(".")[0]
         path = frame.f_code.co_filename
-        if root not in _LIBRARIES and not path.startswith("<"):
+        is_library = root in _LIBRARIES or root in sys.stdlib_module_names
+        if not is_library and not path.startswith("<"):
             place = f" ({path}:{line})"
     return place
 

@@ -10,8 +10,8 @@ from unittest import mock
 import numpy as np
 
 from ..cases.arrays import Given, Placed
-from ..operators.spec import Operator
-from .manner import Manner, NotRunError
+from ..operators.spec import Operator, SpecError
+from .manner import Manner
 from .returned import outputs_of
 from .runner import Called
 
@@ -31,7 +31,7 @@ class HostRunner:
         }
         for name, placed in copies.items():
             if placed.storage.dtype.name != placed.dtype:
-                raise NotRunError(f"numpy has no {placed.dtype}, which {name} is to be of")
+                raise SpecError(f"numpy has no {placed.dtype}, which {name} is to be of")
         given = {**arguments, **{name: placed.elements for name, placed in copies.items()}}
         with new_memory_filled(manner.poison):
             returned = operator.kernel(**given)

@@ -11,6 +11,10 @@ from typing import Any, Final, NamedTuple, TypeAlias
 Message: TypeAlias = dict[str, Any]
 LOST: Final = "lost"
 """The key of an answer behind which a child is of no use: a kind, as outcomes have it."""
+NOW: Final = "now"
+"""The key of a message that is no answer: what is being done from here on."""
+REFERENCE: Final = "reference"
+"""The reference is at work: what becomes of the process is its doing, not the operator's."""
 _CHUNK: Final = 1 << 16
 
 
@@ -67,4 +71,6 @@ def send(pipe: int, message: Mapping[str, Any]) -> None:
         data = data[os.write(pipe, data) :]
 
 
-__all__ = ["LOST", "Lines", "Message", "Plan", "plan_to_json", "send"]
+__all__ = [
+    "LOST", "NOW", "REFERENCE", "Lines", "Message", "Plan", "plan_to_json", "send",
+]  # fmt: skip

@@ -33,6 +33,11 @@ def _output(name: str, value: Any) -> Output:
             return Output(name, array.dtype.name, array)
     except (KeyError, TypeError, ValueError):
         pass
+    if value is None:
+        raise NoArrayError(
+            f"the operator returned None as {name}; if it writes into an input, name that in the "
+            "spec's `writes`"
+        )
     raise NoArrayError(f"the operator returned a {type(value).__name__} as {name}, no array")
 
 

@@ -26,13 +26,15 @@ from ..capture.output import Output
 from ..cases.case import Case
 from .knowledge import Described, KernelKnowledge
 from .outcome import Outcome
-from .requests import LOST, Lines, Message, Plan, plan_to_json, send
+from .requests import LOST, NOW, REFERENCE, Lines, Message, Plan, plan_to_json, send
 from .worker import WorkerError
 
 _POLL: Final = 0.05
 _DRAIN: Final = 2.0
 """Seconds that a child which was told to leave, or closed its pipe, may take to end."""
 
+_LOADING: Final = ("names", "describe")
+"""Requests for which the spec's file is executed, and nothing else."""
 _KILL: Final = 60.0
 """Seconds that a child which was killed may take to be gone."""
 
@@ -159,9 +161,12 @@ class _Child:
         self._answers = Lines(answer_read)
         self._output_pipe = os.fdopen(output_read, "rb", buffering=0)
         self.output = Output(self._output_pipe)
+        self.doing = ""
+        """What it said that it is doing, beside what it was asked to."""
 
     def ask(self, request: Message, seconds: float, limits: Limits) -> Message:
         """The answer. Raises `LostError`; the child has ended then."""
+        self.doing = ""
         try:
             send(self._requests, request)
         except OSError:
@@ -176,8 +181,10 @@ class _Child:
                     raise self._end("crash", "it wrote into the pipe of its answers") from None
                 if messages is None:
                     raise self._gone()
-                if messages:
-                    return messages[-1]
+                for message in messages:
+                    if NOW not in message:
+                        return message
+                    self.doing = message[NOW]
             elif time.monotonic() > until:
                 raise self._end("hang", f"no end after {seconds:g} s")
             held = _resident(self.number)
@@ -283,8 +290,11 @@ class ChildWorker:
         except WorkerError as error:
             return Outcome(case, "undecided", "spec", str(error))
         except LostError as lost:
-            self._child = None
+            gone, self._child = self._child, None
             seconds = time.perf_counter() - started
+            if gone is not None and gone.doing == REFERENCE:
+                reason = f"the reference: {lost.reason}"
+                return Outcome(case, "undecided", "reference raises", reason, seconds=seconds)
             return Outcome(case, "fail", lost.kind, lost.reason, seconds=seconds)
         if LOST in answer:
             child.kill()
@@ -331,7 +341,8 @@ class ChildWorker:
         except LostError as lost:
             self._child = None
             what = f"{self._plan.path}:{self._plan.name}" if self._plan.name else self._plan.path
-            raise WorkerError(f"{what}: {lost.reason}") from None
+            told = "loading it: " if request["do"] in _LOADING else ""
+            raise WorkerError(f"{what}: {told}{lost.reason}") from None
         if "error" in answer:
             raise WorkerError(answer["error"])
         return answer["ok"]

@@ -67,5 +67,12 @@ def command(
         campaign.close()
     if found:
         write(written(found), out)
+        for each in found:
+            if each.sample.largest > 1:
+                print(
+                    f"note: {each.operator} ({each.dtype}) errs {each.sample.largest:.3g} times "
+                    "what is allowed without a tolerance; make sure that it is right",
+                    file=sys.stderr,
+                )
         print(f"wrote {out}: {counted(len(found), 'tolerance')}")
     return 2 if failed else 0

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from xml.etree import ElementTree
 
 from ..verdict import Verdict
-from .words import details, headline
+from .words import details, headline, subject
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML 1.0 does not have."""
@@ -48,7 +48,7 @@ def _add_case(suite: ElementTree.Element, verdict: Verdict) -> None:
     for failure in verdict.failures:
         where = f"{failure.place}: " if failure.place else ""
         told = ElementTree.SubElement(
-            case, "failure", message=_clean(headline(failure)), type=failure.rule or failure.family
+            case, "failure", message=_clean(headline(failure)), type=subject(failure)
         )
         told.text = _clean("\n".join([where + headline(failure), *details(failure)]))
     if verdict.problem:

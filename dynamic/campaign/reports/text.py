@@ -20,7 +20,7 @@ def render_text(verdicts: Sequence[Verdict], *, obligations: bool = False) -> st
 def _told(verdict: Verdict, obligations: bool) -> Iterator[str]:
     word = "problem" if verdict.problem else verdict.verdict
     marked = " (numpy, no PTX)" if verdict.runs_on == "numpy" else ""
-    yield f"{word:<9} {verdict.name}{marked}: {_cost(verdict)}"
+    yield f"{word:<9} {verdict.name or verdict.path}{marked}: {_cost(verdict)}"
     for failure in verdict.failures:
         where = f"{failure.place}: " if failure.place else ""
         yield f"  {where}{headline(failure)}"

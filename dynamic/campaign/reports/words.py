@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 from math import isfinite
+from typing import Final
 
 from ptxlint.dynamic.cases.case import Case
 from ptxlint.dynamic.runners.outcome import Outcome
 
 from ..verdict import Failure
 
+_LOST: Final = ("raises", "hang", "crash", "exit", "memory", "output", "device")
+"""Kinds of outcomes that no comparison came to."""
+
 
 def headline(failure: Failure) -> str:
-    """Rule or family, and what is wrong."""
+    """What failed (`subject`), and what is wrong."""
     shown = failure.shown
     reason = failure.reason if failure.rule or shown is None else shown.reason or shown.kind
-    return f"{failure.rule or failure.family}: {reason}"
+    return f"{subject(failure)}: {reason}"
+
+
+def subject(failure: Failure) -> str:
+    """The rule; else what became of the process, where that is what is wrong; else the family of
+    stress tests."""
+    shown = failure.shown
+    lost = shown.kind if shown is not None and shown.kind in _LOST else ""
+    return failure.rule or lost or failure.family
 
 
 def inputs(case: Case) -> str:
@@ -54,4 +66,4 @@ def details(failure: Failure) -> list[str]:
     return out
 
 
-__all__ = ["details", "errors", "headline", "inputs"]
+__all__ = ["details", "errors", "headline", "inputs", "subject"]

@@ -63,6 +63,11 @@ def raises(x):
 
 reference_raises = spec(kernel=double, reference=raises)
 other_shape = spec(kernel=double, reference=lambda x: x[1:])
+reference_exits = spec(kernel=double, reference=lambda x: os._exit(0))
+other_inputs = spec(kernel=lambda a: a)
+no_elements = spec(kernel=double, dims={"n": Dim(0, 0)})
+no_outputs = spec(kernel=lambda x: (), reference=lambda x: ())
+no_such_type = spec(kernel=double, dtypes=("bfloat16",))
 """,
     "syntax.py": "this is no Python\n",
     "empty.py": "nothing = 1\n",
@@ -110,8 +115,9 @@ def test_everything_gets_a_verdict_whatever_others_do(verdicts: dict[str, Verdic
     assert words == {
         "good": "pass", "unwritten": "fail", "tripled": "fail", "hangs": "fail", "exits": "fail",
         "writes_inputs": "fail", "reference_raises": "problem", "other_shape": "problem",
-        "syntax.py": "problem", "empty.py": "problem", "endless.py": "problem",
-        "missing.py": "problem",
+        "reference_exits": "problem", "other_inputs": "problem", "no_elements": "problem",
+        "no_outputs": "problem", "no_such_type": "problem", "syntax.py": "problem",
+        "empty.py": "problem", "endless.py": "problem", "missing.py": "problem",
     }  # fmt: skip
 
 
@@ -131,10 +137,15 @@ def test_each_failure_is_told_as_what_it_is(
     ("name", "words"),
     [
         ("reference_raises", "not implemented for odd sizes"),
-        ("other_shape", "shape"),
+        ("other_shape", "output 0 has the shape (49,), the reference (48,)"),
+        ("reference_exits", "the reference: the process ended itself with exit status 0"),
+        ("other_inputs", "its kernel takes (a), not the inputs x by name"),
+        ("no_elements", "the outputs hold no elements at {'n': 0}"),
+        ("no_outputs", "the operator has no outputs"),
+        ("no_such_type", "numpy has no bfloat16, which x is to be of"),
         ("syntax.py", "syntax.py:1"),
         ("empty.py", "no operators"),
-        ("endless.py", "no end after 3 s"),
+        ("endless.py", "endless.py: loading it: no end after 3 s"),
         ("missing.py", "no such file"),
     ],
 )

@@ -111,7 +111,9 @@ def spec(factor):
     held = ("gate", "new.py", "--runner", "emulator", "--tolerances", "tolerances.json")
     assert status(*held) == 1
     assert status("calibrate", "wrong.py", "gone.py", "--out", "none.json") == 2
-    assert "not calibrated: gone.py: no such file" in capsys.readouterr().err
+    told_of = capsys.readouterr().err
+    assert "not calibrated: gone.py: no such file" in told_of
+    assert "note: wrong (float32) errs" in told_of
 
 
 def test_replay_of_a_failure(

@@ -69,6 +69,13 @@ def test_a_property_that_no_run_has_shown_is_told_as_such() -> None:
     assert "MSK201: padding lanes hold 0.0\n    no run has shown it\n" in text
 
 
+def test_what_became_of_the_process_is_what_failed() -> None:
+    norm = render(VERDICTS[2:3], "text")
+    assert "  crash: the process was ended by SIGSEGV\n" in norm
+    (suite,) = ElementTree.fromstring(render(VERDICTS[2:3], "junit"))
+    assert suite[0][0].get("type") == "crash"
+
+
 def test_json_holds_what_the_format_promises() -> None:
     told = json.loads(render(VERDICTS, "json"))
     assert told["version"] == 1

@@ -95,7 +95,7 @@ BROKEN = {
     "exit": ("\nraise SystemExit(3)\n", r"spec\.py:2: it ends the process \(exit status 3\)"),
     "spec": (
         f"{HEAD}x = Operator(\n    kernel=print,\n    reference=1,\n    inputs={{}},\n)\n",
-        r"spec\.py:2: SpecError: the operator: reference is not callable",
+        r"spec\.py:2: the operator: reference is not callable",
     ),
     "none": (f"{HEAD}x = 1\n", r"spec\.py: no operators: assign an `Operator` to a variable"),
     "twice": (

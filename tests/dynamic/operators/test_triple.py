@@ -87,6 +87,7 @@ def test_types() -> None:
         ([1, 2.0, 3, 4], {}, "hold no tensor or array"),
         (np.ones(3), {}, "are a ndarray; give a list or a dict"),
         ([np.array(["a"]), 1, 2, 3], {}, "elements of <U1"),
+        ([np.ones(3, np.complex64), 1, 2, 3], {}, "elements of complex64, which no case can hold"),
         (EXAMPLE, {"domains": {"y": Domain(0)}}, "domains speaks of 'y'"),
         (EXAMPLE, {"dtypes": ("int8",)}, "dtype 'int8' is none of"),
     ],
@@ -108,3 +109,6 @@ def test_a_reference_of_torch_gets_tensors_in_float64() -> None:
     assert (spec.runs_on, spec.dtypes) == ("triton", ("float16",))
     assert spec.reference(**dict.fromkeys(spec.inputs, np.array([-1.0, 2.0]))).tolist() == [0, 2]
     assert seen == [(torch.float64, False)]
+    eight = triple(torch.relu, reference, [torch.ones(3).to(torch.float8_e4m3fn)])
+    (held,) = eight.inputs.values()
+    assert (held.dtype, held.domain) == ("float8_e4m3fn", Domain())

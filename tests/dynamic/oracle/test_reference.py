@@ -41,8 +41,8 @@ def test_a_reference_may_divide_by_zero_and_write_into_its_inputs() -> None:
     [
         (lambda x: {}["y"], "KeyError: 'y'"),
         (lambda y: y, "TypeError: .* unexpected keyword argument 'x'"),
-        (lambda x: "text", "output 0 is a str"),
-        (lambda x: (x, None), "output 1 is a NoneType"),
+        (lambda x: "text", "returns a str as output 0"),
+        (lambda x: (x, None), "returns a NoneType as output 1"),
     ],
 )
 def test_what_fails(reference: Any, words: str) -> None:

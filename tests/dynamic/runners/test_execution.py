@@ -113,7 +113,7 @@ def test_what_lies_between_rows_must_stay() -> None:
 
     outcome = run(kernel, layout="padded-rows")
     assert said(outcome) == ("fail", "canaries")
-    assert outcome.reason == "1 elements around and between those of x changed"
+    assert outcome.reason == "1 element around and between those of x changed"
 
 
 def test_what_the_spec_says_is_written_is_an_output() -> None:
@@ -182,8 +182,8 @@ def test_other_bits_when_run_again() -> None:
     ("reference", "kind", "reason"),
     [
         (lambda x: x[:, 0] / {}["a"], "reference raises", "the reference raises KeyError: 'a'"),
-        (lambda x: x[:1], "shapes", "output output 0 has the shape (5, 4), the reference (1, 4)"),
-        (lambda x: (x, x), "shapes", "the operator has 1 outputs, the reference 2"),
+        (lambda x: x[:1], "shapes", "output 0 has the shape (5, 4), the reference (1, 4)"),
+        (lambda x: (x, x), "shapes", "the operator has 1 output, the reference 2"),
     ],
 )
 def test_a_reference_that_cannot_judge(
@@ -227,7 +227,7 @@ def refused(x: Any) -> Any:
         (hanging, ("fail", "hang"), "k waits for ever"),
         (refused, ("undecided", "unsupported"), "k: `tcgen05`"),
         (lambda x: "x", ("undecided", "shapes"), "the operator returned a str as output 0"),
-        (lambda x: None, ("undecided", "shapes"), "the operator returned a NoneType"),
+        (lambda x: None, ("undecided", "shapes"), "the operator returned None as output 0;"),
     ],
 )
 def test_what_operators_do_besides(
@@ -242,7 +242,7 @@ def test_cases_that_an_operator_does_not_take() -> None:
     assert said(run(double, dtype="float16")) == ("undecided", "case")
     domain: Mapping[str, Any] = {"inputs": {"x": Tensor("n", domain=Domain(low=5, high=4.5e0 + 1))}}
     assert said(run(double, **domain)) == ("pass", "")
-    assert said(run(double, dtype="bfloat16")) == ("undecided", "unsupported")
+    assert said(run(double, dtype="bfloat16")) == ("undecided", "case")
 
 
 def test_an_outcome_goes_through_json() -> None:

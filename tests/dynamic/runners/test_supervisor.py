@@ -161,8 +161,11 @@ def test_what_is_printed_is_kept(work: Work) -> None:
     [
         ("operator = 1 +\n", "{path}:1: invalid syntax"),
         ("\n\nx = {}['a']\n", "{path}:3: KeyError: 'a'"),
-        ("import os\nos._exit(4)\n", "{path}: the process ended itself with exit status 4"),
-        ("import time\nwhile True: time.sleep(1)\n", "{path}: no end after 1 s"),
+        (
+            "import os\nos._exit(4)\n",
+            "{path}: loading it: the process ended itself with exit status 4",
+        ),
+        ("import time\nwhile True: time.sleep(1)\n", "{path}: loading it: no end after 1 s"),
         ("x = 1\n", "{path}: no operators: assign an `Operator` to a variable"),
         (None, "{path}: no such file"),
     ],
@@ -181,6 +184,31 @@ def test_a_spec_that_cannot_be_loaded(
     outcome = worker.run(case())
     assert said(outcome)[:2] == ("undecided", "spec")
     assert outcome.reason.startswith(expected)
+    worker.close()
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ("os._exit(3)", "the reference: the process ended itself with exit status 3"),
+        ("sys.exit('no')", "the reference ends the process: exit('no')"),
+        ("time.sleep(60)", "the reference: no end after 0.5 s"),
+    ],
+)
+def test_what_a_reference_does_is_not_the_operators_doing(
+    server: ForkServer, tmp_path: Path, body: str, reason: str
+) -> None:
+    path = tmp_path / "spec.py"
+    path.write_text(
+        "import os, sys, time\n"
+        "from ptxlint.dynamic.operators import Operator, Tensor\n"
+        "def function(x):\n"
+        f"    {body}\n"
+        "    return x * 2\n"
+        "operator = Operator(lambda x: x * 2, function, {'x': Tensor(4)}, runs_on='numpy')\n"
+    )
+    worker = ChildWorker(server, Plan(str(path), runner="numpy"), Limits(seconds=0.5))
+    assert said(worker.run(Case("", "float32", {}))) == ("undecided", "reference raises", reason)
     worker.close()
 
 
