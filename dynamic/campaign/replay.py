@@ -10,6 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import ptxlint
+from ptxlint.dynamic.capture.devices import device_of
+from ptxlint.dynamic.cases.case import Case
+from ptxlint.dynamic.cases.checks import CHECKS
+from ptxlint.dynamic.operators.spec import NUMPY
 from ptxlint.dynamic.runners.knowledge import Described
 from ptxlint.dynamic.runners.outcome import Outcome
 from ptxlint.dynamic.runners.requests import Plan
@@ -22,6 +26,7 @@ if TYPE_CHECKING:
     from .campaign import Settings
 
 VERSION: Final = 1
+_RUNNERS: Final = ("emulator", "cuda", NUMPY)
 
 
 class ReplayError(Exception):
@@ -65,7 +70,9 @@ class Replay(NamedTuple):
         try:
             outcome = outcome_from_json(data["outcome"])
             operator = data["operator"]
-            assert outcome is not None
+            if outcome is None:
+                raise ValueError("it holds no run")
+            _check(data["runner"], data["arch"], outcome.case)
             return cls(
                 os.path.normpath(os.path.join(os.path.dirname(where), operator["path"])),
                 operator["name"],
@@ -75,8 +82,24 @@ class Replay(NamedTuple):
                 operator["sources"],
                 data["deterministic"],
             )
-        except (AssertionError, KeyError, TypeError, ValueError) as error:
-            raise ReplayError(f"{where}: a damaged replay file: {error!r}") from None
+        except KeyError as error:
+            raise ReplayError(f"{where}: a damaged replay file: it has no {error}") from None
+        except (AttributeError, TypeError, ValueError) as error:
+            raise ReplayError(f"{where}: a damaged replay file: {error}") from None
+
+
+def _check(runner: str, arch: str, case: Case) -> None:
+    """Raises `ValueError` for words that no file of ptxlint's has."""
+    if runner not in _RUNNERS:
+        raise ValueError(f"runner {runner!r} is none of {', '.join(_RUNNERS)}")
+    device_of(arch)
+    unknown = [check for check in case.checks if check not in CHECKS]
+    if unknown:
+        raise ValueError(f"check {unknown[0]!r} is none of {', '.join(CHECKS)}")
+    numbers = {"seed": case.seed, **case.dims}
+    odd = [name for name, number in numbers.items() if type(number) is not int or number < 0]
+    if odd:
+        raise ValueError(f"{odd[0]} is {numbers[odd[0]]!r}, no number from 0 on")
 
 
 def read_replay(path: str) -> Replay:
@@ -85,7 +108,7 @@ def read_replay(path: str) -> Replay:
         data = json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise ReplayError(f"{path}: {error.strerror or error}") from None
-    except ValueError:
+    except (RecursionError, ValueError):
         raise ReplayError(f"{path}: no replay file of ptxlint's") from None
     return Replay.from_json(data, path)
 
@@ -162,11 +185,11 @@ def run_again(replay: Replay, server: ForkServer, limits: Limits | None = None) 
         described = worker.describe()
         outcome = worker.run(replay.outcome.case)
     except WorkerError as error:
-        raise ReplayError(str(error)) from None
+        raise ReplayError(f"it cannot be run again: {error}") from None
     finally:
         worker.close()
     if outcome.status == "undecided":
-        raise ReplayError(f"{replay.path}:{replay.name}: {outcome.reason}")
+        raise ReplayError(f"it cannot be run again: {replay.path}:{replay.name}: {outcome.reason}")
     return compared(replay, outcome, described.sources)
 
 

@@ -144,14 +144,16 @@ def chosen_runner(word: str) -> tuple[str, tuple[int, ...]]:
 
 def architecture(word: str) -> str:
     """A name of one architecture. Another word ends the command."""
-    from ptxlint.frontends.target_filter import TargetNameError, parse_targets
+    from ptxlint.dynamic.capture.devices import device_of
+    from ptxlint.frontends.target_filter import parse_targets
 
     try:
         targets = parse_targets([word])
-    except TargetNameError as error:
+        if len(targets) != 1:
+            raise click.ClickException(f"--arch: give one architecture, not {len(targets)}")
+        device_of(targets[0])
+    except ValueError as error:
         raise click.ClickException(f"--arch: {error}") from None
-    if len(targets) != 1:
-        raise click.ClickException(f"--arch: give one architecture, not {len(targets)}")
     return targets[0]
 
 

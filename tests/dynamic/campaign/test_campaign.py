@@ -211,6 +211,21 @@ def test_replay_files_that_cannot_be_read_say_why(
     path.write_text(json.dumps({"version": 1}))
     with pytest.raises(ReplayError, match="damaged"):
         read_replay(str(path))
+    case = told["outcome"]["case"]
+    for damaged, words in (
+        ({"runner": "abacus"}, "runner 'abacus' is none of emulator, cuda, numpy"),
+        ({"arch": "sm_7"}, "'sm_7'"),
+        ({"outcome": {**told["outcome"], "case": {**case, "seed": "a"}}}, "seed is 'a'"),
+        ({"outcome": {**told["outcome"], "case": {**case, "checks": ["luck"]}}}, "check 'luck'"),
+        ({"outcome": None}, "it holds no run"),
+        ({"operator": [1]}, "damaged"),
+    ):
+        path.write_text(json.dumps({**told, **damaged}))
+        with pytest.raises(ReplayError, match=words):
+            read_replay(str(path))
+    path.write_text("[" * 100_000)
+    with pytest.raises(ReplayError, match="no replay file"):
+        read_replay(str(path))
     path.write_text("{}")
     with pytest.raises(ReplayError, match="no replay file"):
         read_replay(str(path))

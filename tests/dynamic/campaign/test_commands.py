@@ -77,6 +77,8 @@ def test_bad_words_end_the_command(folder: Path, capsys: pytest.CaptureFixture[s
     assert status("gate", "right.py", "--arch", "volta") == 2
     assert "'volta' is no architecture" in capsys.readouterr().err
     assert status("gate", "right.py", "--arch", "sm_80,sm_90") == 2
+    assert status("gate", "right.py", "--arch", "sm_70") == 2
+    assert "--arch: 'sm_70' has no known limits" in capsys.readouterr().err
     (folder / "store.db").write_text("no database at all" * 100)
     assert status("gate", "right.py", "--store", "store.db") == 2
     assert "store.db: not a campaign file" in capsys.readouterr().err
