@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from ptxlint.dynamic.cases.case import Case
 from ptxlint.dynamic.families.kit import Known
 from ptxlint.dynamic.families.registry import FIRST, all_families, deciding
 from ptxlint.dynamic.runners.knowledge import Described, KernelKnowledge
@@ -56,8 +55,10 @@ class Gate:
         self._notes: dict[str, None] = {}
         self._undecided: dict[str, None] = {}
         self._reducing = 0
-        self._view: str | None = None
-        """The layout that no run has had so far, though one must."""
+        self._done: set[tuple[object, ...]] = set()
+        """What was stressed: a dtype, or what was compiled; a kernel, a family, a place."""
+        self._contrasted = False
+        """True once a run was made that is what the minimum run is not."""
 
     def decide(self, name: str = "", path: str = "") -> Verdict:
         """The verdict. `name` and `path` are told where the operator cannot say them itself."""
@@ -91,7 +92,6 @@ class Gate:
 
     def _failures(self, described: Described) -> Iterator[Failure]:
         """What is wrong, of the first dtype for which something is."""
-        self._view = adequacy.view(described)
         for dtype in described.dtypes:
             failed = False
             for failure in self._of_dtype(described, dtype):
@@ -101,9 +101,21 @@ class Gate:
                 return
 
     def _of_dtype(self, described: Described, dtype: str) -> Iterator[Failure]:
-        outcome, kernels = self._semantic(described, dtype)
-        if outcome is None:
-            return
+        for outcome, kernels in self._semantic(described, dtype):
+            failures = list(self._judged(described, dtype, outcome, kernels))
+            if failures:
+                yield from failures
+                return
+
+    def _judged(
+        self,
+        described: Described,
+        dtype: str,
+        outcome: Outcome,
+        kernels: tuple[KernelKnowledge, ...],
+    ) -> Iterator[Failure]:
+        """What is wrong by a run, by what the static half says of its kernels, and by stress tests
+        of what that leaves open."""
         self._kernels += kernels
         if outcome.status == "fail":
             # What was known before says the line where the process was lost with its kernels.
@@ -115,6 +127,11 @@ class Gate:
         if refuted:
             return
         for one in open_obligations(kernels):
+            place = (one.kernel.name, one.said["family"], place_of(one.said, one.kernel))
+            told = {(dtype, *place), (one.kernel.hash, *place)}
+            if not told.isdisjoint(self._done):
+                continue
+            self._done |= told
             failing = self._stressed(described, dtype, one)
             if failing is not None:
                 yield from self._reduced(described, explained(failing, kernels, one))
@@ -123,48 +140,56 @@ class Gate:
     # The minimum run ---------------------------------------------------------------------------
     def _semantic(
         self, described: Described, dtype: str
-    ) -> tuple[Outcome | None, tuple[KernelKnowledge, ...]]:
-        """The minimum run, a second one where the sizes of the first could not speak or no run was
-        in a view, and what is known of the kernels that they launched."""
+    ) -> Iterator[tuple[Outcome, tuple[KernelKnowledge, ...]]]:
+        """The minimum run, a second one where the sizes of the first could not speak, and what is
+        known of the kernels that they launched; then, once for all dtypes, runs that are what that
+        one was not. Ends behind one that fails or teaches nothing."""
         family = all_families()[FIRST]
-        seen = tuple(self._kernels)
-        known = Known(described, seen, dtype, self._options.seed)
-        case = self._ledger.first(family.cases(known))
+        known = Known(described, tuple(self._kernels), dtype, self._options.seed)
+        cases = self._ledger.cases(family.cases(known))
+        case, other = next(cases, None), next(cases, None)
         if case is None:
             raise ProblemError(
                 "no sizes were found that the spec's `where` takes; give the dimensions ranges, "
                 "or `typical` sizes, that go together"
             )
-        if dtype != described.dtypes[0]:
-            case = self._in_view(case)
         outcome, kernels = self._ledger.run_and_check(case)
         if self._undecidable(outcome) is not None:
-            return None, ()
+            return
         if outcome.status == "fail":
-            return outcome, kernels
+            yield outcome, kernels
+            return
+        others = [] if self._contrasted or other is None else [other._replace(dims=case.dims)]
         raised = adequacy.better(described, kernels, case.dims)
-        wanted = case._replace(dims=raised) if raised else case
-        if raised or dtype == described.dtypes[-1]:
-            wanted = self._in_view(wanted)
-        again = self._ledger.first([wanted]) if wanted != case else None
+        again = self._ledger.first([case._replace(dims=raised)]) if raised else None
         if again is not None:
             case = again
-            outcome, more = self._ledger.run_and_check(case)
+            # The second run may as well be the one that is different.
+            second = others.pop()._replace(dims=case.dims) if others else case
+            self._contrasted = True
+            outcome, more = self._ledger.run_and_check(second)
             kernels = (*kernels, *more)
             if self._undecidable(outcome) is not None:
-                return None, kernels
+                return
         if outcome.compared and not any(one.elements for one in outcome.compared):
             raise ProblemError(
                 f"{dtype}: the outputs hold no elements at {dict(case.dims)}, so that nothing was "
                 "held to the reference; let dimensions begin at 1"
             )
         self._notes |= dict.fromkeys(adequacy.notes(described, kernels, case.dims))
-        return outcome, kernels
-
-    def _in_view(self, case: Case) -> Case:
-        """A case in the view that no run has had so far; as it is where one has."""
-        view, self._view = self._view, None
-        return case._replace(layout=view) if view else case
+        yield outcome, kernels
+        whole = (
+            adequacy.whole(described, kernels, case.dims) if dtype == described.dtypes[0] else None
+        )
+        others += [case._replace(dims=whole)] if whole else []
+        for further in self._ledger.cases(others):
+            self._contrasted = True
+            if outcome.status == "fail" or further.key in self._ledger.outcomes:
+                continue
+            outcome, kernels = self._ledger.run_and_check(further)
+            if self._undecidable(outcome) is not None:
+                return
+            yield outcome, kernels
 
     def _undecidable(self, outcome: Outcome) -> str | None:
         """Why a run taught nothing; None if it did. Raises `ProblemError` where no other run

@@ -28,12 +28,15 @@ class Stress(Gate):
             if family.id != FIRST and (not self.families or family.id in self.families)
         ]
         for dtype in described.dtypes:
-            outcome, kernels = self._semantic(described, dtype)
-            if outcome is None:
+            ran = False
+            for outcome, kernels in self._semantic(described, dtype):
+                ran = True
+                self._kernels += kernels
+                if outcome.status == "fail" and (not self.families or FIRST in self.families):
+                    reason = explained(outcome, kernels or self._kernels)
+                    yield from self._reduced(described, reason)
+            if not ran:
                 continue
-            self._kernels += kernels
-            if outcome.status == "fail" and (not self.families or FIRST in self.families):
-                yield from self._reduced(described, explained(outcome, kernels or self._kernels))
             known = Known(described, tuple(self._kernels), dtype, self._options.seed)
             for family in wanted:
                 cases = islice(self._ledger.cases(family.cases(known)), self._options.cases)

@@ -14,7 +14,7 @@ from ptxlint.dynamic.cases.layouts import placement
 from ptxlint.dynamic.cases.number_types import NUMBER_TYPES
 from ptxlint.dynamic.cases.seeds import Draws, Shape
 from ptxlint.dynamic.emulator.elements import kept_as, to_elements, to_numbers
-from ptxlint.dynamic.operators.spec import Operator, Size, SpecError, Tensor, Value, size_of
+from ptxlint.dynamic.operators.spec import FREE, Operator, Size, SpecError, Tensor, Value, size_of
 
 
 class Placed(NamedTuple):
@@ -64,7 +64,8 @@ def inputs(operator: Operator, case: Case) -> dict[str, Given]:
     """What the operator is called with, by name: `Placed` for tensors, numbers and objects as the
     spec has them.
 
-    A tensor lies in the case's layout if it takes that (`Tensor.layouts`), else contiguously.
+    A tensor lies in the case's layout if it takes that (`Tensor.layouts`), else contiguously; in
+    all that it takes if the layout is `FREE`.
     Raises `SpecError` for what the operator does not take.
     """
     _check(operator, case)
@@ -113,7 +114,7 @@ def _placed(name: str, tensor: Tensor, case: Case) -> Placed:
         elements = filled(draws, shape, dtype, case.values, tensor.domain, case.dims)
     except SpecError as error:
         raise SpecError(f"{name}: {error}") from None
-    where = placement(shape, case.layout if case.layout in tensor.layouts else "contiguous")
+    where = placement(shape, [n for n in tensor.layouts if case.layout in (n, FREE)])
     storage = np.full(where.elements, poison(dtype), dtype=kept_as(dtype))
     placed = Placed(dtype, shape, where.strides, where.offset, storage)
     placed.elements[...] = elements

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 class Case(NamedTuple):
     """What is run. `values` names the strategy that fills tensors, `layout` how they lie in memory
-    (`ptxlint.dynamic.operators.spec.LAYOUTS`), `checks` what is looked at, in this order."""
+    (`LAYOUTS` and `FREE` of `ptxlint.dynamic.operators.spec`), `checks` what is looked at, in this
+    order."""
 
     operator: str
     dtype: str

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ptxlint.dynamic.cases.number_types import NUMBER_TYPES
 from ptxlint.dynamic.cases.seeds import F64, I64, Draws, Shape
-from ptxlint.dynamic.cases.values import STRATEGIES
+from ptxlint.dynamic.cases.values import STRATEGIES, first_of_three
 from ptxlint.dynamic.emulator.elements import kept_as, to_elements, to_numbers
 from ptxlint.dynamic.operators.spec import Dims, Domain, SpecError, size_of
 
@@ -127,10 +127,14 @@ def _integer_range(
 
 
 def _integers(draws: Draws, shape: Shape, values: str, low: int, high: int) -> I64:
-    """Random ones; their ends where a strategy is about edges, the least where it is of zeros."""
+    """Random ones; their ends where a strategy is about edges, the least where it is of zeros, or
+    of rows without an entry: a mask has none in these."""
+    zero = min(max(0, low), high)
     if values in ("zeros", "constant"):
-        return np.full(shape, min(max(0, low), high), dtype=np.int64)
+        return np.full(shape, zero, dtype=np.int64)
     some = draws.integers(low, high, shape)
+    if values in ("masked-rows", "zero-rows"):
+        return np.where(first_of_three(shape), zero, some)
     if STRATEGIES[values].is_edge:
         ends = np.where(draws.signs(shape) > 0, low, high)
         return np.where(draws.uniform(shape) < 0.5, ends, some)

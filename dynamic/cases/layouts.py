@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from math import prod
 from typing import Final, NamedTuple
 
 from ptxlint.dynamic.cases.seeds import Shape
+from ptxlint.dynamic.operators.spec import LAYOUTS
 
 _ROOM: Final = 7
 """Elements behind each row: odd, so that rows begin at addresses of no alignment."""
@@ -21,13 +23,29 @@ class Placement(NamedTuple):
     elements: int
 
 
-def placement(shape: Shape, layout: str) -> Placement:
-    """Where a tensor lies in this layout (`ptxlint.dynamic.operators.spec.LAYOUTS`).
+def placement(shape: Shape, layouts: Collection[str]) -> Placement:
+    """Where a tensor lies in these layouts (`ptxlint.dynamic.operators.spec.LAYOUTS`), all at once;
+    contiguously in none.
 
-    What a tensor has too few axes for leaves it contiguous: rows and their exchange need two.
-    Raises `KeyError` for a layout that is none.
+    What a tensor has too few axes for makes no difference: rows and their exchange need two. Raises
+    `ValueError` for a layout that is none.
     """
-    return _LAYOUTS[layout](shape)
+    unknown = sorted(set(layouts) - set(LAYOUTS))
+    if unknown:
+        raise ValueError(f"{unknown[0]!r} is no layout")
+    if not shape:
+        return Placement((), 0, 1)
+    is_turned = "transposed" in layouts and len(shape) > 1
+    order = (*shape[:-2], shape[-1], shape[-2]) if is_turned else shape
+    step = 2 if "every-second" in layouts else 1
+    room = _ROOM if "padded-rows" in layouts and len(shape) > 1 else 0
+    offset = _OFFSET if "offset" in layouts else 0
+    pitch = order[-1] * step + room
+    strides = _rows(order, step, pitch)
+    if is_turned:
+        *others, last, before = strides
+        strides = (*others, before, last)
+    return Placement(strides, offset, offset + prod(order[:-1]) * pitch)
 
 
 def _rows(shape: Shape, step: int, pitch: int) -> tuple[int, ...]:
@@ -37,43 +55,5 @@ def _rows(shape: Shape, step: int, pitch: int) -> tuple[int, ...]:
         strides.append(strides[-1] * size)
     return tuple(reversed(strides[: len(shape)]))
 
-
-def _contiguous(shape: Shape) -> Placement:
-    return Placement(_rows(shape, 1, shape[-1]) if shape else (), 0, prod(shape))
-
-
-def _padded_rows(shape: Shape) -> Placement:
-    if len(shape) < 2:
-        return _contiguous(shape)
-    pitch = shape[-1] + _ROOM
-    return Placement(_rows(shape, 1, pitch), 0, prod(shape[:-1]) * pitch)
-
-
-def _transposed(shape: Shape) -> Placement:
-    if len(shape) < 2:
-        return _contiguous(shape)
-    plain = _contiguous((*shape[:-2], shape[-1], shape[-2]))
-    *others, last, before = plain.strides
-    return plain._replace(strides=(*others, before, last))
-
-
-def _every_second(shape: Shape) -> Placement:
-    if not shape:
-        return _contiguous(shape)
-    return Placement(_rows(shape, 2, 2 * shape[-1]), 0, 2 * prod(shape))
-
-
-def _offset(shape: Shape) -> Placement:
-    plain = _contiguous(shape)
-    return plain._replace(offset=_OFFSET, elements=plain.elements + _OFFSET)
-
-
-_LAYOUTS: Final = {
-    "contiguous": _contiguous,
-    "padded-rows": _padded_rows,
-    "transposed": _transposed,
-    "every-second": _every_second,
-    "offset": _offset,
-}
 
 __all__ = ["Placement", "placement"]

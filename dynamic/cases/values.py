@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ptxlint.dynamic.cases.number_types import NumberType
 from ptxlint.dynamic.cases.seeds import F64, Draws, Shape
@@ -56,6 +57,25 @@ def negative(draws: Draws, shape: Shape, kind: NumberType) -> F64:
 def shifted(draws: Draws, shape: Shape, kind: NumberType) -> F64:
     """Normal numbers around 16: a 0 in place of an element is far from the mean."""
     return 16.0 + draws.normal(shape)
+
+
+def varied(draws: Draws, shape: Shape, kind: NumberType) -> F64:
+    """Rows of several kinds by turns.
+
+    Graded; below -2; multiples of 1/2, 0 among them; around 2^-8; around 6. What one kind hides another shows: a fill, a comparison with 0, an epsilon in the wrong place.
+    Of a tensor with further axes, every third item of the first is around 2^-8 throughout.
+    """
+    plain = draws.normal(shape)
+    small = plain * 2.0**-8
+    which = _row_numbers(shape) % 5
+    kinds = (
+        graded(draws, shape, kind), -2.0 - np.abs(plain), np.round(2 * plain) / 2, small,
+        6.0 + plain,
+    )  # fmt: skip
+    out = np.asarray(np.choose(np.broadcast_to(which, shape).astype(np.int64), kinds))
+    if len(shape) > 2:
+        out[1::3] = small[1::3]
+    return out
 
 
 # Numbers at which something changes -----------------------------------------------------------
@@ -107,12 +127,12 @@ def zeros(draws: Draws, shape: Shape, kind: NumberType) -> F64:
 
 def zero_rows(draws: Draws, shape: Shape, kind: NumberType) -> F64:
     """Graded numbers; the first row of each three is zero."""
-    return np.where(_first_of_three(shape), 0.0, graded(draws, shape, kind))
+    return np.where(first_of_three(shape), 0.0, graded(draws, shape, kind))
 
 
 def masked_rows(draws: Draws, shape: Shape, kind: NumberType) -> F64:
     """Graded numbers; the first row of each three is minus infinity, or the least there is."""
-    return np.where(_first_of_three(shape), -np.inf, graded(draws, shape, kind))
+    return np.where(first_of_three(shape), -np.inf, graded(draws, shape, kind))
 
 
 def constant(draws: Draws, shape: Shape, kind: NumberType) -> F64:
@@ -129,6 +149,7 @@ def integers(draws: Draws, shape: Shape, kind: NumberType) -> F64:
 STRATEGIES: Final[dict[str, Strategy]] = {
     "regular": Strategy(regular),
     "graded": Strategy(graded),
+    "varied": Strategy(varied),
     "negative": Strategy(negative),
     "shifted": Strategy(shifted),
     "boundary": Strategy(boundary, is_edge=True),
@@ -178,8 +199,9 @@ def _row_numbers(shape: Shape) -> F64:
     return numbers[..., None] if len(shape) > 1 else numbers
 
 
-def _first_of_three(shape: Shape) -> F64:
-    out: F64 = _row_numbers(shape) % 3 == 0
+def first_of_three(shape: Shape) -> NDArray[np.bool_]:
+    """True for the first row of each three, with a last axis of 1."""
+    out: NDArray[np.bool_] = _row_numbers(shape) % 3 == 0
     return out
 
 
@@ -190,4 +212,4 @@ def _mixed(draws: Draws, shape: Shape, ends: list[float], share: float) -> F64:
     return np.where(draws.uniform(shape) < share, ended, plain)
 
 
-__all__ = ["STRATEGIES", "Fill", "Strategy"]
+__all__ = ["STRATEGIES", "Fill", "Strategy", "first_of_three"]

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from .kit import Family
+from collections.abc import Iterator
+
+from ptxlint.dynamic.cases.case import Case
+from ptxlint.dynamic.operators.spec import FREE
+
+from .kit import Family, Known
 
 
 class Semantics(Family):
@@ -14,6 +19,19 @@ class Semantics(Family):
     why = (
         "No kernel can say by itself that a constant is wrong or an operation missing, so one run "
         "per dtype is always made. Its values are graded: no root, scale or rescaling is 1 by "
-        "chance, and no exponential is saturated."
+        "chance, and no exponential is saturated. One more for all dtypes is what that one is not: "
+        "rows of several kinds, and tensors that lie as freely as the spec says."
     )
     decides = ("semantics",)
+    values = ("graded", "varied")
+
+    @classmethod
+    def cases(cls, known: Known) -> Iterator[Case]:
+        """At each of the sizes, graded values in plain layout, then all that is different."""
+        layouts = ("contiguous", FREE if known.described.layouts else "contiguous")
+        for dims in cls.sizes(known):
+            for values, layout in zip(cls.values, layouts, strict=True):
+                yield Case(
+                    known.described.name, known.dtype, dict(dims), values, known.seed, layout,
+                    cls.checks, cls.id,
+                )  # fmt: skip

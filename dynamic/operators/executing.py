@@ -17,7 +17,8 @@ def executed(path: str, without_calls_of: str = "") -> ModuleType:
     """A file of Python, executed as a module.
 
     Its directory comes first on `sys.path`, and stays there. Statements at its top that call
-    functions whose names begin with `without_calls_of` are left out. Raises `SpecError` with file
+    functions whose names begin with `without_calls_of` are left out, and so are those that use what
+    these would have made. Raises `SpecError` with file
     and line, whatever the file does.
     """
     file = Path(path)
@@ -50,17 +51,39 @@ def executed(path: str, without_calls_of: str = "") -> ModuleType:
 
 
 def _without_calls(file: Path, prefix: str) -> CodeType:
-    """A file without the statements at its top that call functions of such names."""
+    """A file without the statements at its top that call functions of such names, and those that
+    use what these would have made."""
     tree = ast.parse(file.read_bytes(), str(file.resolve()))
-    tree.body = [each for each in tree.body if not _is_call(each, prefix)]
+    kept, missing = [], set[str]()
+    for statement in tree.body:
+        if _is_call(statement, prefix) or _reads(statement, missing):
+            missing |= _assigned(statement)
+        else:
+            missing -= _assigned(statement)
+            kept.append(statement)
+    tree.body = kept
     return compile(tree, str(file.resolve()), "exec")
 
 
 def _is_call(statement: ast.stmt, prefix: str) -> bool:
-    if not isinstance(statement, ast.Expr | ast.Assign):
+    if not isinstance(statement, ast.Expr | ast.Assign | ast.AnnAssign) or not statement.value:
         return False
     calls = [node.func for node in ast.walk(statement.value) if isinstance(node, ast.Call)]
     return any(isinstance(func, ast.Name) and func.id.startswith(prefix) for func in calls)
+
+
+def _reads(statement: ast.stmt, names: set[str]) -> bool:
+    """True for a statement at the top, no definition, that needs one of these names."""
+    if isinstance(statement, ast.FunctionDef | ast.ClassDef):
+        return False
+    used = {node.id for node in ast.walk(statement)
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}  # fmt: skip
+    return not used.isdisjoint(names)
+
+
+def _assigned(statement: ast.stmt) -> set[str]:
+    return {node.id for node in ast.walk(statement)
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}  # fmt: skip
 
 
 def located(path: str) -> str:

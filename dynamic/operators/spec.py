@@ -31,6 +31,8 @@ Axis: TypeAlias = int | str | Callable[[Dims], int]
 LAYOUTS: Final = ("contiguous", "padded-rows", "transposed", "every-second", "offset")
 """How a tensor may lie in memory: rows next to each other; room behind each row; the last two axes
 exchanged in memory; every second element of a row; not at the start of its allocation."""
+FREE: Final = "free"
+"""Of a case: each tensor in all the layouts at once that it may have."""
 DTYPES: Final = ("float16", "bfloat16", "float32", "float64")
 """Types that an operator may be asked for, by torch's names."""
 NUMPY: Final = "numpy"
@@ -257,6 +259,6 @@ def size_of(axis: Axis, dims: Dims) -> int:
 
 
 __all__ = [
-    "DTYPES", "LAYOUTS", "NUMPY", "TRITON", "Axis", "Dim", "Dims", "Domain", "Input", "Operator",
-    "Size", "SpecError", "Tensor", "Tolerance", "Value", "size_of",
+    "DTYPES", "FREE", "LAYOUTS", "NUMPY", "TRITON", "Axis", "Dim", "Dims", "Domain", "Input",
+    "Operator", "Size", "SpecError", "Tensor", "Tolerance", "Value", "size_of",
 ]  # fmt: skip

@@ -10,7 +10,13 @@ from ptxlint.dynamic.campaign.gate import Gate, Options
 from ptxlint.dynamic.campaign.verdict import Place, exit_status
 from ptxlint.dynamic.cases import Case
 from ptxlint.dynamic.operators import Dim
-from ptxlint.dynamic.runners.knowledge import Described
+from ptxlint.dynamic.runners.knowledge import Described, KernelKnowledge
+
+
+def free(fake: Any) -> Described:
+    """The operator with rows that may lie apart."""
+    described: Described = fake().describe()
+    return described._replace(layouts=("padded-rows",))
 
 
 def padded(case: Case) -> str:
@@ -19,38 +25,34 @@ def padded(case: Case) -> str:
     return "reference" if n & (n - 1) else ""
 
 
-def test_what_is_proved_costs_one_launch_for_each_dtype(fake: Any, said: Any) -> None:
+def test_what_is_proved_costs_a_launch_for_each_dtype_and_one_more(fake: Any, said: Any) -> None:
     worker = fake(obligations=[said("tail-mask", "proved"), said("semantics")])
     verdict = Gate(worker, Options()).decide()
-    assert (verdict.verdict, verdict.cases, verdict.launches) == ("pass", 2, 2)
+    assert (verdict.verdict, verdict.cases, verdict.launches) == ("pass", 3, 3)
     assert [(case.dtype, case.values) for case in worker.ran] == [
-        ("float32", "graded"), ("float16", "graded"),
+        ("float32", "graded"), ("float32", "varied"), ("float16", "graded"),
     ]  # fmt: skip
     assert verdict.proved == 1
-    assert verdict.saved == 6 * 8 * 2 - 2
+    assert verdict.saved == 6 * 8 * 2 - 3
     assert (verdict.name, verdict.path, verdict.kernels) == (
         "softmax", "specs/softmax.py", ("softmax_kernel",),
     )  # fmt: skip
     assert exit_status([verdict], strict=True) == 0
 
 
-def test_a_view_takes_the_place_of_a_run_that_is_made_anyway(fake: Any) -> None:
-    described = fake().describe()._replace(layouts=("every-second", "offset", "padded-rows"))
-    worker = fake(described=described)
+def test_the_second_run_for_larger_sizes_is_the_one_that_is_different(fake: Any) -> None:
+    """Tensors lie as freely as the spec says, once for all dtypes."""
+    worker = fake(described=free(fake), constants={"BLOCK": "1024"})
     assert Gate(worker, Options()).decide().verdict == "pass"
-    assert [(case.dtype, case.layout) for case in worker.ran] == [
-        ("float32", "contiguous"), ("float16", "every-second"),
-    ]  # fmt: skip
-    # With several tiles to run for the first dtype, that run is in the view.
-    worker = fake(described=described, constants={"BLOCK": "1024"})
-    assert Gate(worker, Options()).decide().verdict == "pass"
-    assert [(case.dtype, case.layout, case.dims["n"] > 1024) for case in worker.ran] == [
-        ("float32", "contiguous", False), ("float32", "every-second", True),
-        ("float16", "contiguous", True),
-    ]  # fmt: skip
+    ran = [(case.dtype, case.values, case.layout, case.dims["n"]) for case in worker.ran]
+    assert ran == [
+        ("float32", "graded", "contiguous", 131),
+        ("float32", "varied", "free", 2055),
+        ("float16", "graded", "contiguous", 2055),
+    ]
 
 
-def test_one_dtype_has_one_run_more_in_a_view_and_fails_there(fake: Any) -> None:
+def test_a_stride_that_is_left_out_fails(fake: Any) -> None:
     def leaves_a_stride_out(case: Case) -> str:
         return "" if case.layout == "contiguous" else "reference"
 
@@ -58,10 +60,29 @@ def test_one_dtype_has_one_run_more_in_a_view_and_fails_there(fake: Any) -> None
     verdict = Gate(fake(leaves_a_stride_out, described=described), Options()).decide()
     (failure,) = verdict.failures
     assert (verdict.verdict, verdict.cases) == ("fail", 2)
-    assert failure.shown.case.layout == "transposed"
-    # A tensor that only begins elsewhere has the strides that it always has.
-    described = described._replace(layouts=("offset",))
-    assert Gate(fake(leaves_a_stride_out, described=described), Options()).decide().cases == 1
+    assert failure.shown.case.layout == "free"
+
+
+def test_code_for_whole_tiles_is_run_where_the_host_says_so(fake: Any) -> None:
+    def fails(case: Case) -> str:
+        return "" if case.dims["n"] % 256 else "reference"
+
+    worker = fake(fails, constants={"BLOCK": "256", "EVEN": "False"})
+    (failure,) = Gate(worker, Options()).decide().failures
+    assert failure.shown.case.dims == {"rows": 1, "n": 256}
+    assert Gate(fake(fails, constants={"BLOCK": "256"}), Options()).decide().verdict == "pass"
+
+
+def test_what_another_layout_leaves_open_is_stressed_once(fake: Any, said: Any) -> None:
+    class Strided(fake):  # type: ignore[misc]
+        def check(self) -> tuple[KernelKnowledge, ...]:
+            found = [said("stride")] if self.ran[-1].layout == "free" else []
+            return tuple(k._replace(obligations=found) for k in super().check())
+
+    worker = Strided(described=free(fake))
+    verdict = Gate(worker, Options()).decide()
+    assert [(one.family, one.became) for one in verdict.obligations] == [("stride", "pass")]
+    assert {case.family for case in worker.ran} == {"semantics", "strides", "aliasing"}
 
 
 def test_a_failure_is_made_smaller_and_points_at_the_kernel(fake: Any) -> None:
@@ -127,8 +148,8 @@ def test_what_a_passed_run_has_shown_is_not_run_again(fake: Any, said: Any) -> N
     # The first sizes and checks of out-of-bounds are those of the minimum run.
     worker = fake(obligations=[said("bounds")])
     verdict = Gate(worker, Options(cases=1)).decide()
-    assert (verdict.verdict, len(worker.ran)) == ("pass", 4), "and what it shows costs no run"
-    assert len({case.inputs_key for case in worker.ran}) == 4
+    assert (verdict.verdict, len(worker.ran)) == ("pass", 5), "and what it shows costs no run"
+    assert len({case.inputs_key for case in worker.ran}) == 5
     assert [(tested.became, tested.cases) for tested in verdict.obligations] == [("pass", 2)] * 2
 
 

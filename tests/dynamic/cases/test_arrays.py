@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf
 
 import numpy as np
@@ -12,7 +13,7 @@ from ptxlint.dynamic.cases.arrays import Placed, digest, inputs, numbers
 from ptxlint.dynamic.cases.layouts import placement
 from ptxlint.dynamic.cases.values import STRATEGIES
 from ptxlint.dynamic.operators import Dim, Domain, Operator, Size, SpecError, Tensor, Value
-from ptxlint.dynamic.operators.spec import LAYOUTS
+from ptxlint.dynamic.operators.spec import FREE, LAYOUTS
 
 
 def operator(**tensors: Tensor) -> Operator:
@@ -81,7 +82,7 @@ def test_digest_is_pinned() -> None:
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("shape", [(5, 7), (2, 3, 4), (6,), (), (0, 3), (3, 0)])
 def test_layouts_place_each_element_once(layout: str, shape: tuple[int, ...]) -> None:
-    where = placement(shape, layout)
+    where = placement(shape, [layout])
     index = np.arange(int(np.prod(shape))).reshape(shape)
     at = where.offset + sum(
         i * step for i, step in zip(np.indices(shape), where.strides, strict=True)
@@ -92,12 +93,23 @@ def test_layouts_place_each_element_once(layout: str, shape: tuple[int, ...]) ->
 
 
 def test_layouts_are_what_they_are_called() -> None:
-    assert placement((5, 7), "contiguous") == ((7, 1), 0, 35)
-    assert placement((5, 7), "padded-rows") == ((14, 1), 0, 70)
-    assert placement((5, 7), "transposed") == ((1, 5), 0, 35)
-    assert placement((2, 5, 7), "transposed") == ((35, 1, 5), 0, 70)
-    assert placement((5, 7), "every-second") == ((14, 2), 0, 70)
-    assert placement((5, 7), "offset") == ((7, 1), 1, 36)
+    assert placement((5, 7), []) == ((7, 1), 0, 35)
+    assert placement((5, 7), ["padded-rows"]) == ((14, 1), 0, 70)
+    assert placement((5, 7), ["transposed"]) == ((1, 5), 0, 35)
+    assert placement((2, 5, 7), ["transposed"]) == ((35, 1, 5), 0, 70)
+    assert placement((5, 7), ["every-second"]) == ((14, 2), 0, 70)
+    assert placement((5, 7), ["offset"]) == ((7, 1), 1, 36)
+
+
+def test_layouts_go_together() -> None:
+    every = placement((2, 5, 7), LAYOUTS)
+    # Rows of five, each second element, seven behind: the last axis is that of rows.
+    assert every == ((7 * 17, 2, 17), 1, 1 + 2 * 7 * 17)
+    both = replace(X, inputs={"x": Tensor("n", 4, layouts=("padded-rows", "offset"))})
+    free = placed(both, case(layout=FREE))
+    assert (free.strides, free.offset) == ((11, 1), 1)
+    plain = replace(X, inputs={"x": Tensor("m", "n")})
+    assert placed(plain, case(layout=FREE)).strides == placed(X, case()).strides
 
 
 def test_gaps_are_poisoned_and_values_the_same_in_each_layout() -> None:
@@ -195,3 +207,9 @@ def test_what_cannot_be_made_is_told(spec: Operator, told: Case, words: str) -> 
 def test_empty_tensors() -> None:
     assert placed(X, case(n=0)).numbers.shape == (5, 0)
     assert placed(X, case(m=0, layout="padded-rows")).storage.size == 0
+
+
+def test_masks_have_rows_without_an_entry() -> None:
+    spec = operator(mask=Tensor("m", "n", dtype="bool"))
+    mask = placed(spec, case(m=6, n=50, values="masked-rows"), "mask").elements
+    assert mask.any(axis=1).tolist() == [False, True, True, False, True, True]

@@ -104,3 +104,14 @@ def test_same_draws_for_every_dtype(values: str) -> None:
 def test_every_shape(values: str, shape: tuple[int, ...]) -> None:
     assert drawn(values, shape=shape).shape == shape
     assert STRATEGIES[values].summary.endswith((".", ":"))
+
+
+def test_varied_rows_are_of_several_kinds() -> None:
+    rows = drawn("varied", shape=(5, 200))
+    assert (rows[1] < -2).all()
+    assert (rows[2] * 2 % 1 == 0).all()
+    assert (rows[2] == 0).any()
+    assert (np.abs(rows[3]) < 0.03).all()
+    assert (rows[4] > 0).all()
+    items = np.abs(drawn("varied", shape=(3, 5, 200))).max(axis=(1, 2))
+    assert items[1] < 0.03 < items[0]

@@ -8,7 +8,7 @@ from ptxlint.dynamic.cases.checks import CHECKS
 from ptxlint.dynamic.families import Family, Known
 from ptxlint.dynamic.families.registry import FIRST, all_families, deciding
 from ptxlint.dynamic.operators import Dim
-from ptxlint.dynamic.operators.spec import LAYOUTS
+from ptxlint.dynamic.operators.spec import FREE, LAYOUTS
 from ptxlint.dynamic.runners.knowledge import Described, KernelKnowledge
 from ptxlint.rulekit import FAMILIES
 
@@ -71,7 +71,7 @@ def test_cases_are_distinct_and_within_bounds(
         assert all(dim.allows(case.dims[name]) for name, dim in described.dims.items())
         assert (case.dtype, case.seed, case.family) == ("float16", 7, family.id)
         assert set(case.checks) <= set(CHECKS)
-        assert case.layout in LAYOUTS
+        assert case.layout in (*LAYOUTS, FREE)
 
 
 def test_strides_try_what_the_spec_allows_and_nothing_else() -> None:
