@@ -62,8 +62,9 @@ def shifted(draws: Draws, shape: Shape, kind: NumberType) -> F64:
 def varied(draws: Draws, shape: Shape, kind: NumberType) -> F64:
     """Rows of several kinds by turns.
 
-    Graded; below -2; multiples of 1/2, 0 among them; around 2^-8; around 6. What one kind hides another shows: a fill, a comparison with 0, an epsilon in the wrong place.
-    Of a tensor with further axes, every third item of the first is around 2^-8 throughout.
+    Graded; below -2; multiples of 1/2, 0 among them; around 2^-8; around 6. What one kind hides
+    another shows: a fill, a comparison with 0, an epsilon in the wrong place. Of a tensor with
+    further axes, every third item of the first is around 2^-8 throughout.
     """
     plain = draws.normal(shape)
     small = plain * 2.0**-8
