@@ -234,7 +234,7 @@ def test_replay_files_that_cannot_be_read_say_why(
 
 
 def test_outcomes_are_kept_as_they_come(settings: Settings, verdicts: dict[str, Verdict]) -> None:
-    assert verdicts["good"].cases == 2
+    assert verdicts["good"].cases == 3
     assert Path(settings.store).stat().st_size > 0
     Store(settings.store).close()
 

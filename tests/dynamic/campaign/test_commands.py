@@ -43,7 +43,7 @@ def status(*arguments: str) -> int:
 
 def test_exit_statuses(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert status("gate", "right.py", "--runner", "emulator") == 0
-    assert capsys.readouterr().out.startswith("pass      right (numpy, no PTX): 1 case")
+    assert capsys.readouterr().out.startswith("pass      right (numpy, no PTX): 2 cases")
     assert status("gate", "right.py", "wrong.py", "--runner", "emulator") == 1
     assert "2 operators: 1 pass, 1 fail" in capsys.readouterr().out
     assert status("gate", "wrong.py", "missing.py", "right.py", "--runner", "emulator") == 2
@@ -56,7 +56,7 @@ def test_stress_runs_the_families_that_are_named(
     given = ("stress", "right.py", "--runner", "emulator", "--format", "json")
     assert status(*given, "--family", "exp-range,zero-rows", "--cases", "2") == 0
     (verdict,) = json.loads(capsys.readouterr().out)["verdicts"]
-    assert verdict["cases"] == 1 + 2 * 2
+    assert verdict["cases"] == 2 + 2 * 2
     assert status(*given, "--family", "luck") == 2
     assert "--family: 'luck' is none of semantics, " in capsys.readouterr().err
 
