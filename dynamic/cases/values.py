@@ -62,16 +62,17 @@ def shifted(draws: Draws, shape: Shape, kind: NumberType) -> F64:
 def varied(draws: Draws, shape: Shape, kind: NumberType) -> F64:
     """Rows of several kinds by turns.
 
-    Graded; below -2; multiples of 1/2, 0 among them; around 2^-8; around 6. What one kind hides
+    Graded; below -1/4; multiples of 1/2, 0 among them; around 2^-8; around 3/4. What one kind hides
     another shows: a fill, a comparison with 0, an epsilon in the wrong place. Of a tensor with
-    further axes, every third item of the first is around 2^-8 throughout.
+    further axes, every third item of the first is around 2^-8 throughout. Products of rows stay so
+    small that float16 holds their exponentials.
     """
     plain = draws.normal(shape)
     small = plain * 2.0**-8
     which = _row_numbers(shape) % 5
     kinds = (
-        graded(draws, shape, kind), -2.0 - np.abs(plain), np.round(2 * plain) / 2, small,
-        6.0 + plain,
+        graded(draws, shape, kind), -0.25 - 0.75 * np.abs(plain), np.round(2 * plain) / 2, small,
+        0.75 + plain / 4,
     )  # fmt: skip
     out = np.asarray(np.choose(np.broadcast_to(which, shape).astype(np.int64), kinds))
     if len(shape) > 2:

@@ -73,6 +73,20 @@ def test_code_for_whole_tiles_is_run_where_the_host_says_so(fake: Any) -> None:
     assert Gate(fake(fails, constants={"BLOCK": "256"}), Options()).decide().verdict == "pass"
 
 
+def test_what_is_said_of_code_for_whole_tiles_alone_does_not_count(fake: Any, finds: Any) -> None:
+    class Specialised(fake):  # type: ignore[misc]
+        def check(self) -> tuple[KernelKnowledge, ...]:
+            said = [finds("tail-mask", "MSK201")]
+            return tuple(
+                known._replace(findings=[] if n % 256 else said)
+                for known in super().check() for n in known.scalars
+            )  # fmt: skip
+
+    worker = Specialised(constants={"BLOCK": "256", "EVEN": "False"})
+    verdict = Gate(worker, Options()).decide()
+    assert (verdict.verdict, len(worker.ran)) == ("pass", 4)
+
+
 def test_what_another_layout_leaves_open_is_stressed_once(fake: Any, said: Any) -> None:
     class Strided(fake):  # type: ignore[misc]
         def check(self) -> tuple[KernelKnowledge, ...]:
