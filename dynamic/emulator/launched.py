@@ -21,7 +21,7 @@ from ptxlint.dynamic.emulator.inputs import (
     view,
 )
 from ptxlint.dynamic.emulator.record import Record
-from ptxlint.dynamic.emulator.run import MOST_TURNS, Emulator, Outcome, Padding
+from ptxlint.dynamic.emulator.run import LANES, MOST_TURNS, Emulator, Outcome, Padding
 from ptxlint.dynamic.emulator.sanitizer.choice import MEMORY, Sanitize
 from ptxlint.facts import KernelMetadata
 from ptxlint.launch.binding import Bound, Region
@@ -63,9 +63,11 @@ def run_launch(
     keeps_interrupted: bool = False,
     record: Record | None = None,
     only: Sequence[Extent] | None = None,
+    lanes: int = LANES,
 ) -> Ran:
     """Run a launch on contents; storages of the numbers in `read_only` must not be written.
-    `only` are the CTAs to run, in their order; all of the grid, or a sample, without it.
+    `only` are the CTAs to run, in their order; all of the grid, or a sample, without it. So many
+    `lanes` run side by side: fewer than two CTAs have, and one comes after the other.
 
     With `keeps_interrupted`, Ctrl-C ends the run and what it came to so far is returned. Raises
     `InputError` where memory or contents do not fit.
@@ -73,7 +75,7 @@ def run_launch(
     try:
         return _ran(
             emulator, bound, inputs, counters, most_ctas, most_turns, sanitize, metadata, padding,
-            read_only, keeps_interrupted, record, only,
+            read_only, keeps_interrupted, record, only, lanes,
         )  # fmt: skip
     except MemoryError:
         raise InputError("the launch needs more memory than there is: take a smaller one") from None
@@ -93,6 +95,7 @@ def _ran(
     keeps_interrupted: bool,
     record: Record | None,
     only: Sequence[Extent] | None,
+    lanes: int,
 ) -> Ran:
     if max(bound.launch.cluster) > 1:
         x, y, z = bound.launch.cluster
@@ -110,6 +113,7 @@ def _ran(
         values,
         arena,
         shared,
+        lanes=lanes,
         ctas=ctas,
         counters=counters,
         most_turns=most_turns,

@@ -27,11 +27,13 @@ class Semantics(Family):
 
     @classmethod
     def cases(cls, known: Known) -> Iterator[Case]:
-        """At each of the sizes, graded values in plain layout, then all that is different."""
+        """At each of the sizes, graded values in plain layout, then all that is different: where
+        inputs are changed in place also the order of programs."""
         layouts = ("contiguous", FREE if known.described.layouts else "contiguous")
+        checks = (cls.checks, (*cls.checks, *(("programs",) if known.described.in_place else ())))
         for dims in cls.sizes(known):
-            for values, layout in zip(cls.values, layouts, strict=True):
+            for values, layout, looked_at in zip(cls.values, layouts, checks, strict=True):
                 yield Case(
                     known.described.name, known.dtype, dict(dims), values, known.seed, layout,
-                    cls.checks, cls.id,
+                    looked_at, cls.id,
                 )  # fmt: skip

@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from math import prod
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -39,7 +40,7 @@ from ..emulator.findings import findings
 from ..emulator.inputs import InputError, PartlyBlank
 from ..emulator.launched import run_launch
 from ..emulator.loading import EmulationError, load, pick, refusal, translated
-from ..emulator.run import MOST_TURNS, Emulator
+from ..emulator.run import LANES, MOST_TURNS, Emulator
 from ..emulator.semantics import UnsupportedError
 from ..operators.spec import Operator
 from .manner import HungError, Manner, NotRunError
@@ -48,6 +49,8 @@ from .runner import Called
 from .tensors import placed_again, storage_of, tensor_of
 from .variants import configured
 
+_IN_TURN: Final = 64
+"""Parts of a grid that come one after the other, where there is an order."""
 _HANG: Final = "the emulator gave up a launch of {}: its programs wait for ever, or for very long"
 
 
@@ -124,6 +127,7 @@ class Emulation:
                 sanitize=self.manner.sanitize,
                 metadata=prepared.metadata,
                 only=_in_order(bound.grid, self.manner.order),
+                lanes=_lanes(bound.grid, bound.block, self.manner.order),
             )
         except (BindingError, InputError, EmulationError) as error:
             raise self._refuse(f"{kernel.name}: {error}") from None
@@ -203,6 +207,14 @@ def _in_order(grid: Extent, order: str) -> list[Extent] | None:
         return every[::-1]
     shuffled = np.random.Generator(np.random.Philox(int(order))).permutation(len(every))
     return [every[i] for i in shuffled]
+
+
+def _lanes(grid: Extent, block: Extent, order: str) -> int:
+    """How many lanes run side by side: side by side programs come in no order. In one, each comes
+    by itself, or a few do in a grid of many."""
+    if not order:
+        return LANES
+    return -(-prod(grid) // _IN_TURN) * prod(block)
 
 
 class EmulatorRunner:

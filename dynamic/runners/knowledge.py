@@ -33,6 +33,8 @@ class Described(NamedTuple):
     restricted: bool = False
     """True where the spec refuses combinations of sizes (`Operator.where`)."""
     deterministic: bool = True
+    in_place: bool = False
+    """True where kernels change inputs (`Operator.writes`)."""
     path: str = ""
     """The file of the spec."""
     sources: str = ""
@@ -123,6 +125,7 @@ def describe(operator: Operator, path: str = "") -> Described:
         operator.runs_on,
         operator.where is not None,
         operator.deterministic,
+        bool(operator.writes),
         path,
         sources_key(path),
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 import pytest
 
 from ptxlint.dynamic.cases.checks import CHECKS
@@ -106,3 +108,12 @@ def test_metadata_is_checked_when_a_family_is_made() -> None:
     assert "not kebab-case" in str(told.value)
     assert "`summary` is no sentence" in str(told.value)
     assert "'luck' is none of" in str(told.value)
+
+
+def test_what_works_in_place_is_run_in_other_orders_once() -> None:
+    family = all_families()["semantics"]
+    described = NORM._replace(in_place=True)
+    plain, other = islice(family.cases(Known(described, (), "float32")), 2)
+    assert "programs" in other.checks
+    assert "programs" not in plain.checks
+    assert all("programs" not in c.checks for c in family.cases(Known(NORM, (), "float32")))

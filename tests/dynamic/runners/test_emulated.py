@@ -107,6 +107,20 @@ def test_programs_come_in_another_order(emulation: Emulation, kernels: Any) -> N
     assert orders[1] == orders[2] != orders[3]
 
 
+def test_programs_in_an_order_come_one_after_the_other(emulation: Emulation, kernels: Any) -> None:
+    import torch
+
+    def run(order: str) -> list[int]:
+        emulation.begin(Manner(order=order))
+        x = torch.ones(128, dtype=torch.int32, device="cuda")
+        kernels.neighbours_kernel[(4,)](x, 128, BLOCK=32)
+        return [int(number) for number in x[::32].tolist()]
+
+    assert run("") == run("reversed") == [1, 2, 2, 2]
+    # Where one comes behind the program before it, it reads what that one has written.
+    assert {3} < set(run("1")) | set(run("2"))
+
+
 def test_each_launch_made_twice(emulation: Emulation, kernels: Any) -> None:
     import torch
 
