@@ -20,7 +20,7 @@ from ptxlint.dynamic.runners.supervisor import ChildWorker, ForkServer, Limits
 from ptxlint.dynamic.runners.worker import WorkerError
 
 from .gate import Gate, Options
-from .replay import write_replays
+from .replay import ReplayError, make_folder, write_replays
 from .store import Store, StoreError
 from .stress import Stress
 from .verdict import Verdict
@@ -65,15 +65,18 @@ class Campaign:
 
     def __init__(self, settings: Settings, server: ForkServer | None = None) -> None:
         """`server` forks the children; without one the campaign has its own. Raises `StoreError`
-        where results cannot be kept."""
+        where results cannot be kept, `ReplayError` where replay files cannot."""
         self._settings = settings
         self._is_own = server is None
         self._server = server or ForkServer(settings.options.runner)
         self._stores = threading.local()
         self.executor: Executor = LocalExecutor(local_places(settings.gpus, settings.jobs))
         try:
+            # Before anything is run, lest it be lost.
+            if settings.replays:
+                make_folder(settings.replays)
             Store(settings.store).close()
-        except StoreError:
+        except (ReplayError, StoreError):
             self.close()
             raise
 

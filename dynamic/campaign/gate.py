@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from ptxlint.dynamic.families.kit import Known
 from ptxlint.dynamic.families.registry import FIRST, all_families, deciding
+from ptxlint.dynamic.operators.spec import NUMPY
 from ptxlint.dynamic.runners.knowledge import Described, KernelKnowledge
 from ptxlint.dynamic.runners.outcome import Outcome
 from ptxlint.dynamic.runners.worker import Worker, WorkerError
@@ -177,6 +178,8 @@ class Gate:
                 "held to the reference; let dimensions begin at 1"
             )
         self._notes |= dict.fromkeys(adequacy.notes(described, kernels, case.dims))
+        if described.runs_on != NUMPY and not outcome.launches:
+            self._notes[f"{dtype}: no kernel was launched, so that nothing was checked"] = None
         yield outcome, kernels
         whole = (
             adequacy.whole(described, kernels, case.dims) if dtype == described.dtypes[0] else None

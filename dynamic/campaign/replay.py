@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -113,6 +114,16 @@ def read_replay(path: str) -> Replay:
     return Replay.from_json(data, path)
 
 
+def make_folder(path: str) -> None:
+    """The folder for replay files, that can be written to. Raises `ReplayError`."""
+    try:
+        Path(path).mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path):
+            pass
+    except OSError as error:
+        raise ReplayError(f"cannot write to {path}: {error.strerror or error}") from None
+
+
 def write_replays(verdict: Verdict, described: Described, settings: Settings) -> Verdict:
     """The verdict with a replay file for each failure that a run has shown.
 
@@ -159,17 +170,19 @@ class Again(NamedTuple):
 
 
 def compared(replay: Replay, again: Outcome, sources: str) -> Again:
-    """What is not as it was: code, inputs, launches, and outputs where they are deterministic."""
+    """What is not as it was: code, inputs, launches, and outputs where they are deterministic. Of
+    a run that took its process along nobody knows the launches and the outputs."""
     was = replay.outcome
     told = []
-    if again.inputs_key != was.inputs_key:
+    if was.inputs_key and again.inputs_key != was.inputs_key:
         told.append("the inputs are not the same bytes")
-    if (again.kernels, again.launches_key) != (was.kernels, was.launches_key):
+    launched = (again.kernels, again.launches_key)
+    if was.launches_key and launched != (was.kernels, was.launches_key):
         told.append("the launches are not the same")
     is_same_run = not told or sources != replay.sources
     if sources != replay.sources:
         told.insert(0, "the operator's code has changed since")
-    if replay.deterministic and again.outputs_key != was.outputs_key:
+    if replay.deterministic and was.outputs_key and again.outputs_key != was.outputs_key:
         told.append("the outputs are not the same bytes")
     if (again.status, again.kind) != (was.status, was.kind):
         told.append(f"it was {_word(was)}, now it is {_word(again)}")
@@ -202,6 +215,7 @@ __all__ = [
     "Replay",
     "ReplayError",
     "compared",
+    "make_folder",
     "read_replay",
     "run_again",
     "write_replays",

@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from .execution import run_case
 from .knowledge import KernelKnowledge, describe
 from .manner import DeviceError, NotRunError
 from .on_host import HostRunner
-from .requests import LOST, NOW, REFERENCE, Lines, Message, Plan, send
+from .requests import INPUTS, LOST, NOW, REFERENCE, Lines, Message, Plan, send
 from .runner import Runner
 from .static_check import check_bundle
 
@@ -33,11 +34,8 @@ def serve(plan: Plan, requests: int, answers: int) -> None:
     """Answer requests until there are no more."""
     lines = Lines(requests)
 
-    def tell(what: str) -> None:
-        send(answers, {NOW: what})
-
     with staged(plan) as stage:
-        stage.tell = tell
+        stage.tell = partial(send, answers)
         while (messages := lines.read()) is not None:
             for message in messages:
                 answer = stage.answer(message)
@@ -58,8 +56,8 @@ class Stage:
         self._captured = captured
         self._why = why
         """Why there is no runner for Triton's kernels, if there is none."""
-        self.tell: Callable[[str], None] = lambda what: None
-        """Says what is being done from here on."""
+        self.tell: Callable[[Message], None] = lambda message: None
+        """Sends what is no answer."""
         self._loaded: dict[str, Operator] | None = None
         self._known: dict[str, tuple[str, KernelKnowledge]] = {}
         """By hash, what was said of a kernel under launches that are told in the text."""
@@ -128,16 +126,19 @@ class Stage:
         if runner is None:
             raise SpecError(f"{self._plan.path}: {operator.name}: {self._why}")
         case = Case.from_json(message["case"])
-        return run_case(operator, runner, case, self._referring).to_json()
+        return run_case(operator, runner, case, self._referring, self._begun).to_json()
+
+    def _begun(self, inputs_key: str) -> None:
+        self.tell({INPUTS: inputs_key})
 
     @contextmanager
     def _referring(self) -> Iterator[None]:
         """Inside, the reference is at work."""
-        self.tell(REFERENCE)
+        self.tell({NOW: REFERENCE})
         try:
             yield
         finally:
-            self.tell("")
+            self.tell({NOW: ""})
 
     def _check(self, message: Message) -> list[Message]:
         """All kernels, checked anew where they were launched in another way since."""

@@ -6,7 +6,7 @@ import hashlib
 import sys
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Final
 
@@ -29,10 +29,14 @@ _LIBRARIES: Final = ("ptxlint", "torch", "triton", "numpy")
 
 
 def run_case(
-    operator: Operator, runner: Runner, case: Case, referring: Referring = nullcontext
+    operator: Operator,
+    runner: Runner,
+    case: Case,
+    referring: Referring = nullcontext,
+    begun: Callable[[str], None] = lambda inputs_key: None,
 ) -> Outcome:
     """Run a case and look at it, check after check in the case's order, up to the first that fails.
-    The reference runs inside `referring`.
+    The reference runs inside `referring`; `begun` is told the digest of the inputs.
 
     Raises `DeviceError`, behind which nothing more can be run in this process.
     """
@@ -41,6 +45,8 @@ def run_case(
         run = CaseRun(operator, runner, case, referring)
     except SpecError as error:
         return Outcome(case, "undecided", "case", str(error))
+    inputs_key = digest(run.arguments)
+    begun(inputs_key)
     status, kind, reason = _checked(run)
     return Outcome(
         case,
@@ -53,7 +59,7 @@ def run_case(
         tuple(run.launched),
         time.perf_counter() - started,
         outputs_key(run.outputs) if "outputs" in vars(run) else "",
-        digest(run.arguments),
+        inputs_key,
         launches_key(run.launches),
     )
 

@@ -13,6 +13,8 @@ LOST: Final = "lost"
 """The key of an answer behind which a child is of no use: a kind, as outcomes have it."""
 NOW: Final = "now"
 """The key of a message that is no answer: what is being done from here on."""
+INPUTS: Final = "inputs"
+"""The key of a message that is no answer: the digest of the inputs of the case that begins."""
 REFERENCE: Final = "reference"
 """The reference is at work: what becomes of the process is its doing, not the operator's."""
 _CHUNK: Final = 1 << 16
@@ -72,5 +74,5 @@ def send(pipe: int, message: Mapping[str, Any]) -> None:
 
 
 __all__ = [
-    "LOST", "NOW", "REFERENCE", "Lines", "Message", "Plan", "plan_to_json", "send",
+    "INPUTS", "LOST", "NOW", "REFERENCE", "Lines", "Message", "Plan", "plan_to_json", "send",
 ]  # fmt: skip

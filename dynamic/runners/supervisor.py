@@ -26,7 +26,7 @@ from ..capture.output import Output
 from ..cases.case import Case
 from .knowledge import Described, KernelKnowledge
 from .outcome import Outcome
-from .requests import LOST, NOW, REFERENCE, Lines, Message, Plan, plan_to_json, send
+from .requests import INPUTS, LOST, NOW, REFERENCE, Lines, Message, Plan, plan_to_json, send
 from .worker import WorkerError
 
 _POLL: Final = 0.05
@@ -163,10 +163,12 @@ class _Child:
         self.output = Output(self._output_pipe)
         self.doing = ""
         """What it said that it is doing, beside what it was asked to."""
+        self.inputs_key = ""
+        """Of the case that it said it began."""
 
     def ask(self, request: Message, seconds: float, limits: Limits) -> Message:
         """The answer. Raises `LostError`; the child has ended then."""
-        self.doing = ""
+        self.doing = self.inputs_key = ""
         try:
             send(self._requests, request)
         except OSError:
@@ -182,9 +184,12 @@ class _Child:
                 if messages is None:
                     raise self._gone()
                 for message in messages:
-                    if NOW not in message:
+                    if NOW in message:
+                        self.doing = message[NOW]
+                    elif INPUTS in message:
+                        self.inputs_key = message[INPUTS]
+                    else:
                         return message
-                    self.doing = message[NOW]
             elif time.monotonic() > until:
                 raise self._end("hang", f"no end after {seconds:g} s")
             held = _resident(self.number)
@@ -291,15 +296,21 @@ class ChildWorker:
             return Outcome(case, "undecided", "spec", str(error))
         except LostError as lost:
             gone, self._child = self._child, None
-            seconds = time.perf_counter() - started
+            outcome = Outcome(
+                case, "fail", lost.kind, lost.reason,
+                seconds=time.perf_counter() - started,
+                inputs_key="" if gone is None else gone.inputs_key,
+            )  # fmt: skip
             if gone is not None and gone.doing == REFERENCE:
                 reason = f"the reference: {lost.reason}"
-                return Outcome(case, "undecided", "reference raises", reason, seconds=seconds)
-            return Outcome(case, "fail", lost.kind, lost.reason, seconds=seconds)
+                outcome = outcome._replace(
+                    status="undecided", kind="reference raises", reason=reason
+                )
+            return outcome
         if LOST in answer:
             child.kill()
             self._child = None
-            return Outcome(case, "fail", answer[LOST], answer["error"])
+            return Outcome(case, "fail", answer[LOST], answer["error"], inputs_key=child.inputs_key)
         if "error" in answer:
             return Outcome(case, "undecided", "spec", answer["error"])
         return Outcome.from_json(answer["ok"])

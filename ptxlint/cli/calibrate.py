@@ -8,7 +8,7 @@ import sys
 import click
 
 from ptxlint.cli.commands import CONTEXT
-from ptxlint.cli.output import write
+from ptxlint.cli.output import check_writable, write
 from ptxlint.wording import counted
 
 
@@ -40,6 +40,7 @@ def command(
     """
     if os.path.exists(out) and not force:
         raise click.ClickException(f"{out} is there; --force overwrites it")
+    check_writable(out)
     from ptxlint.cli.gating import architecture, chosen_runner
     from ptxlint.dynamic.campaign.calibrate import SampleError, tolerances
     from ptxlint.dynamic.campaign.campaign import Campaign, Settings

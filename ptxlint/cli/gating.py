@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ptxlint.cli.commands import CONTEXT
-from ptxlint.cli.output import write
+from ptxlint.cli.output import check_writable, write
 
 if TYPE_CHECKING:
     from ptxlint.dynamic.campaign.campaign import Settings
@@ -89,11 +89,12 @@ class _Run:
         from ptxlint.dynamic.campaign.store import StoreError
         from ptxlint.dynamic.campaign.verdict import exit_status
 
+        check_writable(given["output"])
         settings = self._settings(given)
         progress = _Progress()
         try:
             campaign = Campaign(settings)
-        except StoreError as error:
+        except (ReplayError, StoreError) as error:
             raise click.ClickException(str(error)) from None
         try:
             verdicts = campaign.run(campaign.tasks(specs), progress)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,20 @@ def write(text: str, path: str | None = None) -> None:
             stream.write(text)
     except OSError as error:
         raise click.ClickException(f"cannot write {path}: {error.strerror or error}") from None
+
+
+def check_writable(path: str | None) -> None:
+    """To be called before work that takes long: a file that could not be written ends the command
+    before it, not behind it."""
+    if path is None:
+        return
+    folder = os.path.dirname(path) or os.curdir
+    if not os.path.isdir(folder):
+        raise click.ClickException(f"cannot write {path}: no directory {folder}")
+    if os.path.isdir(path):
+        raise click.ClickException(f"cannot write {path}: it is a directory")
+    if not os.access(path if os.path.exists(path) else folder, os.W_OK):
+        raise click.ClickException(f"cannot write {path}: permission denied")
 
 
 def write_load_problems(registry: Registry) -> int:

@@ -58,9 +58,16 @@ def _text(replay: Replay, again: Again) -> str:
     outcome = again.outcome
     lines = [f"{outcome.status:<9} {replay.name}: {inputs(outcome.case)}"]
     lines += [f"  {line}" for line in (outcome.reason, errors(outcome)) if line]
-    if not again.differences:
-        same = "inputs, launches and outputs" if replay.deterministic else "inputs and launches"
-        lines.append(f"  {same} are those of the file, byte for byte")
+    was = replay.outcome
+    held = {
+        "inputs": was.inputs_key,
+        "launches": was.launches_key,
+        "outputs": was.outputs_key if replay.deterministic else "",
+    }
+    same = [word for word, key in held.items() if key]
+    if same and not again.differences:
+        words = " and ".join(part for part in (", ".join(same[:-1]), same[-1]) if part)
+        lines.append(f"  {words} are those of the file, byte for byte")
     return "\n".join(lines) + "\n"
 
 

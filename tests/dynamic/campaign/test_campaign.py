@@ -199,6 +199,16 @@ def test_a_replayed_run_is_the_same_to_the_bit(
     )  # fmt: skip
 
 
+def test_of_a_run_that_took_its_process_along_the_inputs_are_the_same(
+    server: ForkServer, verdicts: dict[str, Verdict]
+) -> None:
+    (failure,) = verdicts["exits"].failures
+    replay = read_replay(failure.replay)
+    assert replay.outcome.inputs_key != ""
+    again = run_again(replay, server)
+    assert (again.differences, again.outcome.inputs_key) == ((), replay.outcome.inputs_key)
+
+
 def test_replay_files_that_cannot_be_read_say_why(
     verdicts: dict[str, Verdict], tmp_path: Path
 ) -> None:

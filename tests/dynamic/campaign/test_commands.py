@@ -85,6 +85,21 @@ def test_bad_words_end_the_command(folder: Path, capsys: pytest.CaptureFixture[s
     assert (folder / "store.db").read_text().startswith("no database")
 
 
+def test_what_cannot_be_written_is_told_before_anything_runs(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(campaign.Campaign, "run", lambda *_: pytest.fail("it ran"))
+    given = ("gate", "right.py", "--runner", "emulator")
+    (folder / "file").write_text("")
+    assert status(*given, "--replays", "file/replays") == 2
+    assert "cannot write to file/replays: Not a directory" in capsys.readouterr().err
+    assert status(*given, "--output", "gone/report.txt") == 2
+    assert "cannot write gone/report.txt: no directory gone" in capsys.readouterr().err
+    assert status(*given, "--output", ".") == 2
+    assert "cannot write .: it is a directory" in capsys.readouterr().err
+    assert status("calibrate", "right.py", "--out", "gone/t.json") == 2
+
+
 def test_tolerances_come_from_a_right_kernel_and_hold_another(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -130,7 +145,7 @@ def test_replay_of_a_failure(
     capsys.readouterr()
     assert status("replay", str(file)) == 1
     told = capsys.readouterr()
-    assert "inputs, launches and outputs are those of the file, byte for byte" in told.out
+    assert "inputs and outputs are those of the file, byte for byte" in told.out
     assert told.err == ""
     (folder / "wrong.py").write_text(SPEC + "wrong = spec(2)\n")
     assert status("replay", str(file)) == 0

@@ -8,7 +8,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from jsonschema import Draft202012Validator
+from jsonschema import Draft4Validator, Draft202012Validator, FormatChecker
 
 from ptxlint.dynamic.campaign.reports import FORMATS, render
 from ptxlint.dynamic.campaign.verdict import Failure, Place, Stressed, Verdict
@@ -112,7 +112,10 @@ def test_junit_counts_what_continuous_integration_counts() -> None:
 
 
 def test_sarif_puts_failures_at_their_line() -> None:
-    (run,) = json.loads(render(VERDICTS, "sarif"))["runs"]
+    log = json.loads(render(VERDICTS, "sarif"))
+    schema = json.loads((ROOT / "tests/data/sarif-schema-2.1.0.json").read_text(encoding="utf-8"))
+    Draft4Validator(schema, format_checker=FormatChecker()).validate(log)
+    (run,) = log["runs"]
     assert [result["ruleId"] for result in run["results"]] == [
         "MSK201", "GAT901", "GAT902", "GAT903",
     ]  # fmt: skip
