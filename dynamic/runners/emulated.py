@@ -217,6 +217,13 @@ def _lanes(grid: Extent, block: Extent, order: str) -> int:
     return -(-prod(grid) // _IN_TURN) * prod(block)
 
 
+def _told(finding: Finding) -> dict[str, Any]:
+    """A finding as plain data, the same whenever it is made: the folder of its PTX is one that
+    goes with this process."""
+    told: dict[str, Any] = finding_to_dict(finding)
+    return {**told, "path": Path(told["path"]).name}
+
+
 class EmulatorRunner:
     """Calls operators inside of `emulated`."""
 
@@ -252,7 +259,7 @@ class EmulatorRunner:
             outputs_of(returned, bool(operator.writes)),
             after,
             tuple(self._emulation.launched),
-            tuple(map(finding_to_dict, self._emulation.findings)),
+            tuple(map(_told, self._emulation.findings)),
             launches=tuple(self._emulation.launches),
         )
 
