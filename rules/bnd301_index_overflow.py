@@ -63,6 +63,22 @@ _WIDE: Final = (
             ret;
             """
 )
+_FLIPPED: Final = (
+    _ROWS
+    + """
+            mad.wide.s32 %rd3, %r1, 4, %rd1;
+            shl.b32 %r4, %r3, 1;
+            cvt.s64.s32 %rd4, %r4;
+            xor.b64 %rd4, %rd4, 4611686018427387902;
+            shl.b64 %rd4, %rd4, 2;
+            add.s64 %rd4, %rd3, %rd4;
+            mad.wide.s32 %rd5, %r4, 4, %rd2;
+            ld.global.b32 %r5, [%rd4 + 4];
+            st.global.b32 [%rd5], %r5;
+            ret;
+            """
+)
+"""A compiler writes -1 - i so where a shift drops the upper bits."""
 
 
 def _launch(rows: int) -> dict[str, object]:
@@ -105,6 +121,7 @@ class IndexOverflow(Rule):
         Sample("as many rows as fit", _NARROW.replace("{mark}", ""), launch=_launch(524_288)),
         Sample("the product is wide", _WIDE, launch=_launch(524_289)),
         Sample("the product is wide, without a launch", _WIDE),
+        Sample("from the end on, in bits that a shift drops", _FLIPPED, launch=_launch(1)),
     )
     refs = (
         "https://github.com/databricks/megablocks/issues/186",

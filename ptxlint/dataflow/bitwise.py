@@ -154,6 +154,14 @@ def bit_xor(left: Polynomial, right: Polynomial) -> Polynomial | None:
         return -left - 1
     if disjoint(left, right):
         return left + right
+    if right.is_constant:
+        # Of a number whose bits all lie among those that are flipped: what is left of these.
+        ones, (low, high) = right.constant, left.range()
+        lowest = ones & -ones
+        is_run = ones > 0 and ones + lowest & ones == 0
+        is_among = low >= 0 and high < ones + lowest
+        if is_run and is_among and low_zeros(left) >= lowest.bit_length() - 1:
+            return -left + ones
     return _bit_by_bit("xor", left, right)
 
 

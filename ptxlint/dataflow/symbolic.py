@@ -618,7 +618,11 @@ def _shl(symbolic: Symbolic, instr: Instr, value: int, of: _Of) -> Polynomial | 
     amount = operands[1].constant
     if not 0 <= amount < bits:
         return symbolic.table.constant(0)
-    return symbolic._fits(instr, operands[0] * (1 << amount), bits, True)
+    shifted = operands[0] * (1 << amount)
+    # Compilers write constants with any bits where a shift drops them: -1 - i as i ^ 0x3f…fe.
+    if bits == 64 and not shifted.is_constant:
+        shifted = shifted - (shifted.constant + (1 << 63) >> 64 << 64)
+    return symbolic._fits(instr, shifted, bits, True)
 
 
 def _shr(symbolic: Symbolic, instr: Instr, value: int, of: _Of) -> Polynomial | None:
