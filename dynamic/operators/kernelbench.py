@@ -44,8 +44,9 @@ def kernelbench(
     assigned at the top of the reference's file, and on which the inputs or the arguments of the
     models depend, is a dimension, from 1 to twice its value; sizes that `Model` refuses are left
     out. Weights are those that `Model` starts with after `torch.manual_seed(0)`, rounded to the
-    coarsest of `dtypes`; those of the same names in `ModelNew` become the same. Products of
-    float32 count as computed in tf32, unless `arithmetic` says otherwise. Raises `SpecError`.
+    coarsest of `dtypes`; those of the same names in `ModelNew` become the same. Where
+    `Model` has products of float32, they count as computed in tf32, unless `arithmetic` says
+    otherwise. Raises `SpecError`.
     """
     source = Source(located(reference))
     other = executed(located(candidate)) if candidate else executed(source.path)
@@ -62,8 +63,13 @@ def kernelbench(
         dtypes=dtypes,
         name=name,
         where=source.accepts if source.accepts(source.integers) else None,
-        arithmetic={"float32": "tf32"} if arithmetic is None else arithmetic,
+        arithmetic=_usual(source) if arithmetic is None else arithmetic,
     )
+
+
+def _usual(source: Source) -> dict[str, str]:
+    """What float32 is computed in where nobody says: products in tf32."""
+    return {"float32": "tf32"} if source.multiplies() else {}
 
 
 def _described(

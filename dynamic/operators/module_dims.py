@@ -35,6 +35,20 @@ _STEP: Final = 3
 """By how much an integer is changed to see what follows it."""
 
 
+_PRODUCTS: Final = (
+    "mm",
+    "mv",
+    "dot",
+    "convolution",
+    "attention",
+    "linear",
+    "matmul",
+    "rnn",
+    "lstm",
+)
+"""In names of operations whose products tensor cores may compute."""
+
+
 class Source:
     """The reference's file, which can be executed with other integers at its top."""
 
@@ -87,6 +101,23 @@ class Source:
         except Exception:
             return False
         return True
+
+    def multiplies(self) -> bool:
+        """True if `Model` computes a product that tensor cores may; also where that is not seen."""
+        from torch.utils._python_dispatch import TorchDispatchMode
+
+        seen: set[str] = set()
+
+        class Operations(TorchDispatchMode):  # type: ignore[no-untyped-call]
+            def __torch_dispatch__(
+                self, operation: Any, types: Any, args: Any = (), kwargs: Any = None
+            ) -> Any:
+                seen.add(operation._schema.name.partition("::")[2])
+                return operation(*args, **(kwargs or {}))
+
+        with Operations():  # type: ignore[no-untyped-call]
+            is_seen = self.accepts(self.integers)
+        return not is_seen or any(word in name for name in seen for word in _PRODUCTS)
 
 
 def _assignments(tree: ast.Module) -> Iterator[ast.Assign]:

@@ -160,3 +160,21 @@ def test_a_candidate_without_its_class(tmp_path: Path) -> None:
     reference, _ = files(tmp_path)
     with pytest.raises(SpecError, match="no class ModelNew"):
         kernelbench(reference)
+
+
+@pytest.mark.parametrize(
+    ("forward", "arithmetic"), [("x * 2", {}), ("x @ x.T", {"float32": "tf32"})]
+)
+def test_products_alone_are_those_of_tf32(
+    tmp_path: Path, forward: str, arithmetic: dict[str, str]
+) -> None:
+    both = "\n".join(
+        f"class {name}(torch.nn.Module):\n    def forward(self, x):\n        return {forward}\n"
+        for name in ("Model", "ModelNew")
+    )
+    (tmp_path / "pair.py").write_text(
+        f"import torch\n\nN = 7\n\n{both}\n"
+        "def get_inputs():\n    return [torch.rand(N, N)]\n\n"
+        "def get_init_inputs():\n    return []\n"
+    )
+    assert kernelbench(str(tmp_path / "pair.py")).arithmetic == arithmetic
