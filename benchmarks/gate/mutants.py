@@ -25,7 +25,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -84,10 +84,10 @@ def told(case: Case, mutation: Mutation) -> tuple[str, ...]:
     return case.name, mutation.operator, place, mutation.change
 
 
-def specs() -> dict[str, Path]:
-    """The spec file of each kernel that has one."""
+def specs(folder: Path = SPECS) -> dict[str, Path]:
+    """The spec file of each variable in the spec files of a folder: kernels are called alike."""
     found = {}
-    for path in sorted(SPECS.glob("[!_]*.py")):
+    for path in sorted(folder.glob("[!_]*.py")):
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
             if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
                 name = node.targets[0].id
@@ -146,20 +146,21 @@ def find_changed() -> list[tuple[str, ...]]:
 
 
 # Through the gate -----------------------------------------------------------------------------
-def task(case: Case, text: str, folder: Path) -> Task:
+def task(case: Case, text: str, folder: Path, known: Mapping[str, Path]) -> Task:
     """A spec file: that of the case's kernel, with this text in place of the kernel's module."""
     folder.mkdir()
     module = folder / f"{case.path.stem}.py"
     module.write_text(text, encoding="utf-8")
-    spec = specs()[case.kernel]
+    name = case.kernel.lstrip("_")
+    spec = known[name]
     path = folder / "spec.py"
     path.write_text(
-        f"import sys\n\nsys.path.insert(0, {str(SPECS)!r})\n"
+        f"import sys\n\nsys.path.insert(0, {str(spec.parent)!r})\n"
         f"import _source\n\n_source.stand_ins[{case.path.stem!r}] = {str(module)!r}\n"
-        f"from {spec.stem} import {case.kernel}\n",
+        f"from {spec.stem} import {name}\n",
         encoding="utf-8",
     )
-    return Task(str(path), case.kernel)
+    return Task(str(path), name)
 
 
 def row(kernel: str, mutation: Mutation | None, verdict: Verdict) -> Row:
@@ -182,7 +183,10 @@ def row(kernel: str, mutation: Mutation | None, verdict: Verdict) -> Row:
 
 
 def judged(
-    chosen: Sequence[Mutant], as_they_are: Sequence[Case], settings: Settings
+    chosen: Sequence[Mutant],
+    as_they_are: Sequence[Case],
+    settings: Settings,
+    folder: Path = SPECS,
 ) -> tuple[list[Row], list[Row]]:
     """Verdicts on mutants, and on kernels as they are."""
     began = time.monotonic()
@@ -198,7 +202,8 @@ def judged(
     with tempfile.TemporaryDirectory() as scratch:
         texts = [(m.case, m.mutation.text) for m in chosen]
         texts += [(case, case.path.read_text(encoding="utf-8")) for case in as_they_are]
-        tasks = [task(*one, Path(scratch) / f"m{at}") for at, one in enumerate(texts)]
+        known = specs(folder)
+        tasks = [task(*one, Path(scratch) / f"m{at}", known) for at, one in enumerate(texts)]
         campaign = Campaign(settings)
         try:
             verdicts = campaign.run(tasks, progress)
@@ -235,13 +240,16 @@ def page(runner: str, results: Sequence[dict[str, Any]], reasons: dict[str, str]
 
 
 def _of_sample(result: dict[str, Any], reasons: dict[str, str]) -> list[str]:
+    return [f"## Sample {result['sample']}", "", *tables(result, reasons)]
+
+
+def tables(result: dict[str, Any], reasons: dict[str, str]) -> list[str]:
+    """What became of the mutants of a result, by operator of mutation, and those not failed."""
     rows = [Row(**one) for one in result["mutants"]]
     right = [Row(**one) for one in result["right"]]
     counts = Counter(r.verdict for r in right)
     false = counts["fail"] + counts["problem"]
     lines = [
-        f"## Sample {result['sample']}",
-        "",
         f"{share(sum(r.verdict == 'fail' for r in rows), len(rows))} mutants fail. Of "
         f"{len(right)} kernels as they are {counts['pass']} pass, {counts['undecided']} are "
         f"undecided, {false} fail.",
@@ -257,6 +265,12 @@ def _of_sample(result: dict[str, Any], reasons: dict[str, str]) -> list[str]:
             lines.append(f"| {' | '.join(map(str, cells))} |")
     kinds = Counter(r.kind for r in rows if r.verdict == "fail")
     lines += ["", "Seen first by: " + ", ".join(f"{k} {n}" for k, n in kinds.most_common()) + "."]
+    alarms = [r for r in right if r.verdict != "pass"]
+    if alarms:
+        lines += ["", "| right, and not passed | verdict | why |", "|---|---|---|"]
+        lines += [
+            f"| {r.kernel} | {r.verdict} | {reasons.get(r.kernel, r.reason)} |" for r in alarms
+        ]
     missed = [r for r in rows if r.verdict != "fail"]
     if missed:
         lines += ["", "| not failed | line | operator | change | verdict | why |"]
