@@ -147,8 +147,10 @@ class Emulation:
             raise HungError(self.hung)
 
     def _refuse(self, reason: str) -> NotRunError:
-        self.not_run = self.not_run or reason
-        return NotRunError(reason)
+        # The folder goes with this process, and its name is chance.
+        told = reason.replace(f"{self._work}/", "")
+        self.not_run = self.not_run or told
+        return NotRunError(told)
 
     def _prepare(self, kernel: Kernel) -> _Prepared:
         """A kernel, translated once. Raises `EmulationError`."""
