@@ -33,5 +33,11 @@ show '5. CUDA, compiled by nvcc: a shuffle that some of the lanes it names do no
 show '6. A file with a fault: the rest is still checked. Exit status 2 stands for: something was not
    analysed.' \
     2 ptxlint check fixtures/syntax/invalid/undeclared_register.ptx
-show '7. What is looked for; `ptxlint rule MSK201` says more.' \
+show '7. Two builds of one kernel, of which the second has another slope: as code they are the same, and
+   what differs is a number. `--fail-on` makes that exit status 1.' \
+    1 ptxlint diff fixtures/ptx/sm_80/leaky_relu.ptx fixtures/ptx/sm_80/leaky_relu_buggy.ptx \
+    --fail-on constants
+show '8. One kernel on two architectures, side by side.' \
+    0 ptxlint compare fixtures/ptx/sm_80/leaky_relu.ptx fixtures/ptx/sm_90/leaky_relu.ptx
+show '9. What is looked for; `ptxlint rule MSK201` says more.' \
     0 ptxlint rules
