@@ -285,7 +285,7 @@ class Gate:
                 )
                 done[seen.case.key] = reduction.search()
                 self._reducing += reduction.runs
-            yield failure._replace(smallest=done[seen.case.key])
+            yield failure.made_smaller(done[seen.case.key])
 
 
 __all__ = ["CASES", "Gate", "Options", "ProblemError"]

@@ -50,6 +50,12 @@ class Failure(NamedTuple):
         """The smallest run that fails."""
         return self.smallest or self.seen
 
+    def made_smaller(self, smallest: Outcome) -> Failure:
+        """The same failure in a smaller run. Without a rule the reason is the smaller run's too, so
+        that it goes with the inputs that are told."""
+        reason = self.reason if self.rule else smallest.reason or smallest.kind
+        return self._replace(smallest=smallest, reason=reason)
+
     @property
     def max_abs_error(self) -> float | None:
         """The largest finite error of the smallest run; None where nothing was compared."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from ptxlint.cli import main
 from ptxlint.dynamic.campaign import campaign, machine
 from ptxlint.dynamic.runners.supervisor import ForkServer
 
+ROOT = Path(__file__).resolve().parents[3]
 SPEC = """
 from ptxlint.dynamic.operators import Dim, Operator, Tensor
 
@@ -59,6 +61,40 @@ def test_stress_runs_the_families_that_are_named(
     assert verdict["cases"] == 2 + 2 * 2
     assert status(*given, "--family", "luck") == 2
     assert "--family: 'luck' is none of semantics, " in capsys.readouterr().err
+
+
+def test_the_first_operator_of_the_page_is_told_as_printed(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = (ROOT / "docs" / "gate.md").read_text(encoding="utf-8")
+    section = page.partition("## The first operator\n")[2].partition("\n## ")[0]
+    (spec,) = re.findall(r"^```python\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
+    printed = re.findall(r"^```text\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
+    right, wrong = (text.removeprefix("$ ptxlint gate rmsnorm.py --runner emulator\n")
+                    for text in printed)  # fmt: skip
+    file = folder / "rmsnorm.py"
+    file.write_text(spec)
+    assert status("gate", file.name, "--runner", "emulator") == 0
+    assert capsys.readouterr().out == right
+    root, rootless = re.search(r"`(root = .*)`", section), "tl.sum(x * x, axis=0) / n + 1e-5"
+    assert root is not None
+    assert root[1] == f"root = {rootless}"
+    file.write_text(spec.replace(f"root = tl.sqrt({rootless})", root[1]))
+    assert status("gate", file.name, "--runner", "emulator") == 1
+    # Digits are those of a version of Triton.
+    digits = re.compile(r"-?\d[\d.]*(?:e[+-]\d+)?")
+    assert digits.sub("N", capsys.readouterr().out) == digits.sub("N", wrong)
+
+
+def test_a_reason_goes_with_the_inputs_that_are_told(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert status("gate", "wrong.py", "--runner", "emulator", "--format", "json") == 1
+    (verdict,) = json.loads(capsys.readouterr().out)["verdicts"]
+    (failure,) = verdict["failures"]
+    assert failure["inputs"]["shape"] == {"n": 1}
+    assert failure["seen"]["case"]["dims"]["n"] > 1
+    assert failure["reason"].startswith("1 of 1 elements")
 
 
 def test_a_gpu_that_is_asked_for_must_be_there(
