@@ -151,8 +151,7 @@ def wrong(compared: tuple[Compared, ...]) -> str:
             place = ", ".join(map(str, one.worst))
             return (
                 f"{one.wrong:,} of {one.elements:,} elements of {one.output} are wrong; at "
-                f"[{place}] it is {one.got:.9g}, not {one.expected:.9g} (off by at most "
-                f"{one.allowed:.3g})"
+                f"[{place}] it is {one.got:.9g}, not {one.expected:.9g} ± {one.allowed:.3g}"
             )
     return ""
 
