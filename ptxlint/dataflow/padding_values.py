@@ -679,7 +679,11 @@ class Evaluator:
                     return moved
             # Where this lane's own element is padding, so may be the one that it gets.
             brought = [self._memo[v] for v in self._brought(instr) if not uniform]
-            return Found(self._read_source(instr, value, uniform), _everywhere(brought))
+            touched = _everywhere(brought)
+            if touched and self._samples is not None:
+                # A statistic is about lanes that are valid.
+                return Found(UNKNOWN, touched)
+            return Found(self._read_source(instr, value, uniform), touched)
         if not self._is_data(value):
             return self._tested(instr, value)
         found = self._transfer(instr, value)

@@ -828,3 +828,11 @@ def test_a_second_result_is_no_operand() -> None:
     body = load("0") + tree("add", "%r3", 4)
     body += "tcgen05.ld.red.sync.aligned.32x32b.x2.min.f32 {%r40, %r41}, %r42, [%r1];\n"
     assert statuses(body) == {"proved": 1}
+
+
+@pytest.mark.parametrize(("second", "expected"), [("0fFF800000", False), ("0f00000000", True)])
+def test_a_part_of_a_sum_is_no_statistic(second: str, expected: bool) -> None:
+    """Keys of 16 by Triton 3.6: the padding fills the part of a warp, whose lanes exchange it."""
+    path = Path(__file__).resolve().parents[1] / "data" / "ptx" / "attention_tile.ptx"
+    text = path.read_text().replace("0fFF800000, %p14", f"{second}, %p14")
+    assert ("refuted" in by_line(path, text).values()) is expected
