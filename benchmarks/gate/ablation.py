@@ -69,8 +69,10 @@ def counted(worker: Worker, strategies: Sequence[str], count: int) -> Iterator[C
     def takes(dims: Dims) -> bool:
         return worker.allowed([dims])[0]
 
+    # Before any strategy runs: what is captured of others' cases is not for the next dtype to know.
+    known = {dtype: known_of(worker, described, dtype) for dtype in described.dtypes}
     for dtype in described.dtypes:
-        kernels = known_of(worker, described, dtype).kernels
+        kernels = known[dtype].kernels
         for strategy in strategies:
             words: Counter[str] = Counter()
             launches = 0

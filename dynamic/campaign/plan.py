@@ -58,15 +58,6 @@ def open_obligations(kernels: Iterable[KernelKnowledge]) -> Iterator[Open]:
             yield Open(said, kernel, deciding(said["family"]))
 
 
-def in_doubt(kernels: Iterable[KernelKnowledge]) -> Iterator[Open]:
-    """What the static half has not proved and a run can decide: refuted properties first."""
-    known = list(kernels)
-    for kernel, said in errors(known):
-        if said["family"] not in NOT_RUN:
-            yield Open(said, kernel, deciding(said["family"]))
-    yield from open_obligations(known)
-
-
 def by_turns(sources: Iterable[Iterable[_Any]]) -> Iterator[_Any]:
     """The first of each source, then the second ones, until all have ended."""
     waiting = [iter(source) for source in sources]
@@ -131,7 +122,6 @@ __all__ = [
     "Open",
     "by_turns",
     "errors",
-    "in_doubt",
     "near",
     "open_obligations",
     "place_of",
