@@ -182,8 +182,10 @@ def main() -> int:
     found = gpus() if given.runner == "cuda" else ()
     if given.runner == "cuda" and not found:
         parser.error("--runner cuda: no CUDA device was found")
+    # Several processes share a GPU here: what takes time are references.
+    shared = found * max(given.jobs, 1)
     started = time.perf_counter()
-    campaign = Campaign(Settings(Options(given.runner), gpus=found, jobs=given.jobs))
+    campaign = Campaign(Settings(Options(given.runner), gpus=shared, jobs=given.jobs))
     try:
         tasks = campaign.tasks(given.specs)
         problems = [task for task in tasks if task.problem]
