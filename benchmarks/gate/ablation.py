@@ -46,6 +46,17 @@ class Counted(NamedTuple):
     launches: int
 
 
+class Judged(NamedTuple):
+    """The gate's verdict on one operator, and what it cost."""
+
+    name: str
+    verdict: str
+    runs_on: str
+    is_proved: bool
+    launches: int
+    reducing: int
+
+
 def is_wrong(operator: str) -> bool:
     """True for an operator that has a fault."""
     return operator.endswith("_buggy")
@@ -102,12 +113,20 @@ class Counting:
             worker.close()
 
 
+def judged(verdict: Verdict) -> Judged:
+    """What the tables need of a verdict."""
+    return Judged(
+        verdict.name, verdict.verdict, verdict.runs_on, not verdict.obligations,
+        verdict.launches, verdict.reducing,
+    )  # fmt: skip
+
+
 def share(part: int, whole: int) -> str:
     """A part of a whole, with its percentage."""
     return f"{part}/{whole} ({100 * part / whole:.0f} %)" if whole else "–"
 
 
-def page(rows: Sequence[Counted], verdicts: Sequence[Verdict], runner: str, count: int) -> str:
+def page(rows: Sequence[Counted], verdicts: Sequence[Judged], runner: str, count: int) -> str:
     """The tables."""
     lines = [
         f"# Which inputs find what ({runner})",
@@ -145,13 +164,13 @@ def page(rows: Sequence[Counted], verdicts: Sequence[Verdict], runner: str, coun
     return "\n".join(lines) + "\n"
 
 
-def economy(rows: Sequence[Counted], verdicts: Sequence[Verdict]) -> list[str]:
+def economy(rows: Sequence[Counted], verdicts: Sequence[Judged]) -> list[str]:
     """The gate beside all strategies together."""
     wrong = [verdict for verdict in verdicts if is_wrong(verdict.name)]
     right = [verdict for verdict in verdicts if not is_wrong(verdict.name)]
     every = sum(row.launches for row in rows)
     launches = sum(verdict.launches for verdict in verdicts)
-    proved = [v for v in right if v.runs_on == "triton" and not v.obligations]
+    proved = [v for v in right if v.runs_on == "triton" and v.is_proved]
     failed, passed = (
         sum(verdict.verdict == word for verdict in group)
         for word, group in (("fail", wrong), ("pass", right))
@@ -191,7 +210,7 @@ def main() -> int:
         problems = [task for task in tasks if task.problem]
         for task in problems:
             print(f"{task.path}: {task.problem}", file=sys.stderr)
-        verdicts = campaign.run([task for task in tasks if not task.problem])
+        verdicts = [judged(v) for v in campaign.run([t for t in tasks if not t.problem])]
         told = [task._asdict() for task in tasks if not task.problem]
         parts = campaign.executor.results(Counting(campaign, given.cases), told)
         rows = [row for part in parts for row in part["rows"]]
@@ -202,7 +221,7 @@ def main() -> int:
     content = {
         "version": 1, "runner": given.runner, "seconds": round(seconds, 1),
         "rows": [row._asdict() for row in rows],
-        "verdicts": [verdict.to_json() for verdict in verdicts],
+        "verdicts": [verdict._asdict() for verdict in verdicts],
     }  # fmt: skip
     (given.out / f"ablation-{given.runner}.json").write_text(json.dumps(content, indent=1) + "\n")
     text = page(rows, verdicts, given.runner, given.cases)

@@ -4,10 +4,10 @@
 
 For each operator and dtype, the first sizes and layouts of each family that the operator takes,
 filled in each way that there is (`ptxlint.dynamic.cases.values`), held to the reference. The
-operators are the 26 of fixtures/specs and, with faults that those do not have, some of
-benchmarks/gate/specs. Writes `values-RUNNER.json`: for each operator, dtype and way to fill how
-many runs failed and how near the bound errors came, of wrong operators for each family, too.
-`page.py` makes tables of it.
+operators are the 26 of fixtures/specs and, with faults that those do not have, those of
+benchmarks/gate/twin_specs. Writes `values-RUNNER.json`: for each operator, dtype and way to fill
+how many runs failed and how near the bound errors came, of wrong operators for each family, too;
+and `values-RUNNER.md`, its tables (`--page` writes these anew).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from ptxlint.dynamic.runners.executor import Place
 from ptxlint.dynamic.runners.outcome import Outcome
 from ptxlint.dynamic.runners.worker import Worker
 
-TWINS = Path(__file__).resolve().parent / "specs"
+TWINS = Path(__file__).resolve().parent / "twin_specs"
 SIZES = 2
 """Of each family, operator and dtype."""
 
@@ -125,6 +125,77 @@ class Filling:
         return {"folder": Path(told.path).parent.resolve().relative_to(ROOT).as_posix(), **out}
 
 
+def page(content: Mapping[str, Any]) -> str:
+    """The tables: by way to fill, and by family and way to fill."""
+    operators = content["operators"]
+    wrong = [one for one in operators if is_wrong(one["operator"])]
+    right = [one for one in operators if not is_wrong(one["operator"])]
+    lines = [
+        f"# Which values find what ({content['runner']})",
+        "",
+        f"Written by `python benchmarks/gate/values.py --runner {content['runner']}`: "
+        f"{len(right)} right and {len(wrong)} wrong operators of `fixtures/specs` and "
+        f"`benchmarks/gate/twin_specs`, each dtype, the first sizes of each family "
+        f"({content['sizes']}), filled in each way. A run counts once, though several families "
+        "may have its sizes.",
+        "",
+        "| values | wrong operators: runs that fail | found at all "
+        "| right operators: runs that fail | their largest error, as a share of what is allowed |",
+        "|---|---:|---:|---:|---:|",
+    ]
+    for values in STRATEGIES:
+        failed, cases, _ = _summed(wrong, "all", values)
+        alarms, ran, share = _summed(right, "all", values)
+        found = sum(bool(_summed([one], "all", values)[0]) for one in wrong)
+        lines.append(
+            f"| `{values}` | {failed}/{cases} | {found}/{len(wrong)} "
+            f"| {alarms}/{ran} | {share:.2f} |"
+        )
+    families = {name: one for name, one in all_families().items() if _summed(wrong, name)[1]}
+    lines += [
+        "",
+        "By family: the percentage of runs of wrong operators that fail with its sizes; bold are "
+        "the values that the family has.",
+        "",
+        f"| family | {' | '.join(STRATEGIES)} |",
+        "|---|" + "---:|" * len(STRATEGIES),
+    ]
+    for name, family in families.items():
+        cells = []
+        for values in STRATEGIES:
+            failed, cases, _ = _summed(wrong, name, values)
+            cell = f"{100 * failed / cases:.0f}" if cases else "–"
+            cells.append(f"**{cell}**" if values in family.values else cell)
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _summed(
+    operators: Sequence[Mapping[str, Any]], family: str, values: str = ""
+) -> tuple[int, int, float]:
+    """Runs that fail, runs that were decided, and the largest share of what is allowed."""
+    found = [
+        Tally(*told)
+        for one in operators
+        for dtype in one["dtypes"].values()
+        for way, told in dtype.get(family, {}).items()
+        if not values or way == values
+    ]
+    return (
+        sum(one.failed for one in found),
+        sum(one.cases - one.undecided for one in found),
+        max((one.share for one in found), default=0.0),
+    )
+
+
+def write_page(runner: str, folder: Path) -> str:
+    """Write the page from the results that lie in a folder."""
+    content = json.loads((folder / f"values-{runner}.json").read_text(encoding="utf-8"))
+    text = page(content)
+    (folder / f"values-{runner}.md").write_text(text, encoding="utf-8")
+    return text
+
+
 def main() -> int:
     """The command."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -134,7 +205,11 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=0)
     parser.add_argument("--only", default="", help="operators whose name has this in it")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent)
+    parser.add_argument("--page", action="store_true", help="write the page anew and end")
     given = parser.parse_args()
+    if given.page:
+        print(write_page(given.runner, given.out))
+        return 0
     found = gpus() if given.runner == "cuda" else ()
     if given.runner == "cuda" and not found:
         parser.error("--runner cuda: no CUDA device was found")
@@ -159,7 +234,7 @@ def main() -> int:
     }  # fmt: skip
     path = given.out / f"values-{given.runner}.json"
     path.write_text(json.dumps(content) + "\n")
-    print(f"{path}: {len(operators)} operators", file=sys.stderr)
+    print(write_page(given.runner, given.out))
     return 2 if problems else 0
 
 
