@@ -39,6 +39,7 @@ from ptxlint.dataflow.padding_values import (
 )
 from ptxlint.dataflow.polynomial import INFINITY, Polynomial
 from ptxlint.dataflow.reductions import WHOLE, Node, ReductionsAnalysis
+from ptxlint.dataflow.register_words import whole_of
 from ptxlint.dataflow.shared_provenance import (
     Movement,
     SharedProvenance,
@@ -99,14 +100,18 @@ class Plan(NamedTuple):
 
 
 def _as_whole(parts: list[list[Node]]) -> tuple[list[Node], ...]:
-    """Two halves that come from the same registers together are those registers."""
-    if len(parts) != 2:
-        return tuple(parts)
-    low, high = parts
-    same = len(low) == len(high) and all(
+    """Halves that come from the same registers together are those registers, where all do."""
+    pairs = list(zip(parts[::2], parts[1::2], strict=False))
+    if 2 * len(pairs) == len(parts) and all(_are_halves(low, high) for low, high in pairs):
+        return tuple([Node(n.value) for n in low] for low, _ in pairs)
+    return tuple(parts)
+
+
+def _are_halves(low: list[Node], high: list[Node]) -> bool:
+    """True for the low and the high halves of the same registers."""
+    return len(low) == len(high) and all(
         a.value == b.value and (a.part, b.part) == (0, 1) for a, b in zip(low, high, strict=True)
     )
-    return ([Node(n.value) for n in low],) if same else (low, high)
 
 
 class Turn(NamedTuple):
@@ -952,12 +957,13 @@ class FloatValues:
     def _of_shared(self, value: int, instr: Instr) -> Found | None:
         """What was stored before the barrier before a load; else all that is ever stored."""
         handed = self._sources.handed.get(value, ())
-        if len(handed) == 1:
-            word = self._of_nodes(value, handed[0])
-            return None if word is None else Found(word, 0)
         if handed:
-            low, high = (self._of_nodes(value, nodes) for nodes in handed)
-            return None if low is None or high is None else Found((low, high), 0)
+            words = [self._of_nodes(value, nodes) for nodes in handed]
+            parts = [word for word in words if word is not None]
+            if len(parts) < len(words):
+                return None
+            width = BITS.get(self.ssa.register[value].type, 32)
+            return Found(whole_of(parts, width // len(parts)), 0)
         return None if self._anything is None else Found(self._anything, 0)
 
     def _of_nodes(self, value: int, nodes: list[Node]) -> Word | None:

@@ -27,14 +27,14 @@ HEAD = """
 """
 
 
-def facts(body: str) -> Facts:
-    module = parse(HEAD + body + "\nret;\n}\n", "k.ptx")
+def facts(body: str, head: str = HEAD) -> Facts:
+    module = parse(head + body + "\nret;\n}\n", "k.ptx")
     return Facts(module, module.kernels()[0])
 
 
-def stored(body: str, scenario: Scenario) -> AbstractFloat | None:
+def stored(body: str, scenario: Scenario, head: str = HEAD) -> AbstractFloat | None:
     """What the last store of a kernel writes."""
-    known = facts(body)
+    known = facts(body, head)
     values = known.get(NonfiniteAnalysis).stores[-1][1]
     found = FloatValues(FloatSlice(known, values), scenario)
     assert found.settled
@@ -141,6 +141,28 @@ def test_what_warps_exchange_is_what_was_stored() -> None:
     """
     assert stored(body, ANY) == points(0.0, F32.largest)
     assert stored(body, ZEROS) == points(0.0)
+
+
+@pytest.mark.parametrize(("taken", "low"), [("%r7", 0.0), ("%r8", 1.0)])
+def test_two_words_that_are_read_as_one_are_those_two(taken: str, low: float) -> None:
+    body = f"""
+    ld.global.b32 %r4, [%rd1];
+    abs.f32 %r5, %r4;
+    max.f32 %r6, %r5, 0f3F800000;
+    mov.u32 %r2, %tid.x;
+    shl.b32 %r3, %r2, 3;
+    mov.b32 %r9, memory;
+    add.s32 %r10, %r9, %r3;
+    st.shared.v2.b32 [%r10], {{%r5, %r6}};
+    bar.sync 0;
+    xor.b32 %r11, %r3, 8;
+    add.s32 %r12, %r9, %r11;
+    ld.shared.b64 %rd3, [%r12];
+    mov.b64 {{%r7, %r8}}, %rd3;
+    st.global.b32 [%rd2], {taken};
+    """
+    head = HEAD.replace("n)\n{", "n)\n.reqntid 32\n{")
+    assert stored(body, ANY, head) == points(low, F32.largest)
 
 
 def test_a_size_is_positive_and_a_difference_of_sizes_is_not() -> None:
