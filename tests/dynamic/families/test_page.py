@@ -20,8 +20,8 @@ This page is written from the families themselves:
 
 `ptxlint gate` runs *semantics* once for each dtype, and of the others those that decide a verdict
 which the static half left open. `ptxlint stress` runs all, or those that `--family` names.
-[How often each way to fill tensors](../benchmarks/gate/values-emulator.md) shows a fault at a family's
-sizes is measured.
+[How often each way to fill tensors](../benchmarks/gate/values-emulator.md) shows a fault at a
+family's sizes is measured.
 
 """
 
