@@ -133,7 +133,8 @@ def page(content: Mapping[str, Any]) -> str:
     lines = [
         f"# Which values find what ({content['runner']})",
         "",
-        f"Written by `python benchmarks/gate/values.py --runner {content['runner']}`: "
+        f"Written by `python benchmarks/gate/values.py --runner {content['runner']} --sizes "
+        f"{content['sizes']}`: "
         f"{len(right)} right and {len(wrong)} wrong operators of `fixtures/specs` and "
         f"`benchmarks/gate/twin_specs`, each dtype, the first sizes of each family "
         f"({content['sizes']}), filled in each way. A run counts once, though several families "
