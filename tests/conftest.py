@@ -10,6 +10,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("sample", max_examples=60)
+settings.register_profile("whole", max_examples=400)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """How many examples properties have that do not say it themselves."""
+    settings.load_profile("whole" if config.getoption("--run-slow") else "sample")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -235,7 +235,7 @@ _threads = st.integers(1, 1024)
 _shared = st.integers(0, 240 * KIB)
 
 
-@settings(derandomize=True, max_examples=400)
+@settings(derandomize=True)
 @given(_archs, _registers, _registers, _threads, _shared)
 def test_more_registers_never_fit_more(arch, one, other, threads, shared) -> None:  # type: ignore[no-untyped-def]
     fewer, more = sorted((one, other))
@@ -245,7 +245,7 @@ def test_more_registers_never_fit_more(arch, one, other, threads, shared) -> Non
     )
 
 
-@settings(derandomize=True, max_examples=400)
+@settings(derandomize=True)
 @given(_archs, _registers, _threads, _shared, _shared)
 def test_more_shared_memory_never_fits_more(arch, registers, threads, one, other) -> None:  # type: ignore[no-untyped-def]
     fewer, more = sorted((one, other))
@@ -255,7 +255,7 @@ def test_more_shared_memory_never_fits_more(arch, registers, threads, one, other
     )
 
 
-@settings(derandomize=True, max_examples=400)
+@settings(derandomize=True)
 @given(_archs, _registers, _threads, _shared)
 def test_resident_ctas_fit_the_sm(arch, registers, threads, shared) -> None:  # type: ignore[no-untyped-def]
     result = occupancy(arch, registers, threads, shared)
@@ -267,7 +267,7 @@ def test_resident_ctas_fit_the_sm(arch, registers, threads, shared) -> None:  # 
     assert all(getattr(result.limits, name) == resident for name in result.limiters)
 
 
-@settings(derandomize=True, max_examples=200)
+@settings(derandomize=True)
 @given(_archs, _registers, _threads, _shared)
 def test_next_step_is_the_largest_that_helps(arch, registers, threads, shared) -> None:  # type: ignore[no-untyped-def]
     """Against a search over every register count."""
@@ -285,7 +285,7 @@ def test_next_step_is_the_largest_that_helps(arch, registers, threads, shared) -
         assert step == (largest, occupancy(arch, largest, threads, shared).ctas_per_sm)
 
 
-@settings(derandomize=True, max_examples=100)
+@settings(derandomize=True)
 @given(_archs, _threads, _shared)
 def test_steps_are_where_the_ctas_change(arch, threads, shared) -> None:  # type: ignore[no-untyped-def]
     """Against the largest count per number of CTAs, by search."""

@@ -54,7 +54,7 @@ def graph_of(body: str) -> Cfg:
 
 
 cfgs = bodies().map(graph_of)
-examples = settings(derandomize=True, max_examples=300, deadline=None)
+examples = settings(derandomize=True, deadline=None)
 
 
 def edges_of(cfg: Cfg) -> list[tuple[int, int]]:

@@ -82,7 +82,7 @@ def graph_of(body: str) -> Cfg:
     return build(module.functions[0])
 
 
-examples = settings(derandomize=True, max_examples=300, deadline=None)
+examples = settings(derandomize=True, deadline=None)
 
 
 def reachable(cfg: Cfg) -> Iterator[Instr]:

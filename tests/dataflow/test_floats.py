@@ -28,9 +28,7 @@ from ptxlint.dataflow.floats import (
     exactly,
 )
 
-SETTINGS = settings(
-    derandomize=True, deadline=None, max_examples=400, suppress_health_check=list(HealthCheck)
-)
+SETTINGS = settings(derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def rounded(form: Format, exact: Fraction) -> float:

@@ -118,7 +118,7 @@ def floats32(*words: int) -> list[np.ndarray]:
     return [np.array([w], dtype=np.uint32).view(np.float32) for w in words]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(deadline=None)
 @given(bits32, bits32, bits32)
 def test_fma32_rounds_the_exact_result_once(a: int, b: int, c: int) -> None:
     x, y, z = floats32(a, b, c)
@@ -151,13 +151,13 @@ def test_fma32_where_rounding_twice_would_go_wrong() -> None:
         assert float(r) == rounded_to(exact, 24, -149, FORMATS["f32"].largest)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(deadline=None)
 @given(bits64, bits64, bits64)
 def test_fma64_rounds_the_exact_result_once(a: int, b: int, c: int) -> None:
     check64(a, b, c)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(deadline=None)
 @given(
     st.floats(-1e3, 1e3, allow_subnormal=False),
     st.floats(-1e3, 1e3, allow_subnormal=False),
