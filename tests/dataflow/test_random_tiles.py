@@ -17,7 +17,7 @@ import pytest
 import ptxlint
 from ptxlint.source import SourceText
 
-SAMPLE = 30
+SAMPLE = 20
 WHOLE = 600
 ONCE_WRONG = (
     (192, 80, 1, 16),

@@ -101,6 +101,7 @@ def test_a_bundle(capture: Capture) -> None:
     assert "4 launches of 4 kernels" in checked.stdout
 
 
+@pytest.mark.slow
 def test_indices_of_one_kernel_are_those_of_the_next(capture: Capture) -> None:
     """What a kernel makes of 99 is 100, which the next one takes for a row of 100."""
     done = capture(str(SCRIPTS / "indices.py"))
@@ -152,7 +153,7 @@ def test_identical_launches_are_counted(capture: Capture) -> None:
         ("fail", "failed", "AssertionError: needs what the kernel wrote"),
         pytest.param("leave", "exited", "left with 3", marks=pytest.mark.slow),
         pytest.param("vanish", "exited", "the process with status 4", marks=pytest.mark.slow),
-        ("crash", "crashed", "SIGABRT"),
+        pytest.param("crash", "crashed", "SIGABRT", marks=pytest.mark.slow),
     ],
 )
 def test_what_was_captured_until_then(capture: Capture, how: str, status: str, said: str) -> None:
@@ -203,6 +204,7 @@ def test_a_capture_that_is_ended(ending: signal.Signals, tmp_path: Path) -> None
         pytest.fail("the script goes on")
 
 
+@pytest.mark.slow
 def test_a_script_that_forks(capture: Capture) -> None:
     done = capture(MISBEHAVING, "fork")
     assert done.code == 2
@@ -212,6 +214,7 @@ def test_a_script_that_forks(capture: Capture) -> None:
     assert "forked" in problem["reason"]
 
 
+@pytest.mark.slow
 def test_a_script_that_starts_others(capture: Capture) -> None:
     done = capture(MISBEHAVING, "start")
     assert done.code == 2

@@ -236,6 +236,7 @@ def test_all_configurations_of_an_autotuner(record: Record) -> None:
     assert again.arguments["BLOCK"] == Constant("256")
 
 
+@pytest.mark.slow
 def test_configurations_that_do_not_fit_are_left_to_the_autotuner(record: Record) -> None:
     for arch, size in (("sm_90", "256"), ("sm_86", "32")):
         (launch,) = launches(record("tuned", arch), "square")

@@ -23,7 +23,10 @@ WHOLE = frozenset(
 """Opcodes of which no form is refused."""
 
 
-@pytest.mark.parametrize("target", VERSIONS)
+@pytest.mark.parametrize(
+    "target",
+    [pytest.param(t, marks=[pytest.mark.slow] if t == "sm_100a" else []) for t in VERSIONS],
+)
 def test_a_statement_is_run_or_refused(target: str) -> None:
     refused = set()
     statements = [row[1] for row in rows("statements.tsv") if row[0] == target]
