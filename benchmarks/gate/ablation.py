@@ -18,9 +18,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from shared_gpus import shared_gpus
+
 from ptxlint.dynamic.campaign.campaign import Campaign, Settings, Task
 from ptxlint.dynamic.campaign.gate import Options
-from ptxlint.dynamic.campaign.machine import gpus
 from ptxlint.dynamic.campaign.strategies import CASES, STRATEGIES, cases
 from ptxlint.dynamic.campaign.verdict import Verdict
 from ptxlint.dynamic.families.kit import Known
@@ -198,11 +199,8 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=0)
     parser.add_argument("--out", type=Path, default=Path(__file__).parent)
     given = parser.parse_args()
-    found = gpus() if given.runner == "cuda" else ()
-    if given.runner == "cuda" and not found:
-        parser.error("--runner cuda: no CUDA device was found")
     # Several processes share a GPU here: what takes time are references.
-    shared = found * max(given.jobs, 1)
+    shared = shared_gpus(parser, given.runner, given.jobs)
     started = time.perf_counter()
     campaign = Campaign(Settings(Options(given.runner), gpus=shared, jobs=given.jobs))
     try:

@@ -32,11 +32,11 @@ from typing import Any, NamedTuple
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from mutation_cases import CASES, Case
+from shared_gpus import shared_gpus
 from source_operators import OPERATORS, Mutation, mutations
 
 from ptxlint.dynamic.campaign.campaign import Campaign, Settings, Task
 from ptxlint.dynamic.campaign.gate import Options
-from ptxlint.dynamic.campaign.machine import gpus
 from ptxlint.dynamic.campaign.verdict import Verdict
 
 HERE = Path(__file__).resolve().parent
@@ -311,11 +311,8 @@ def main() -> int:
     if given.page:
         print(write_page(given.runner, given.out))
         return 0
-    found = gpus() if given.runner == "cuda" else ()
-    if given.runner == "cuda" and not found:
-        parser.error("--runner cuda: no CUDA device was found")
     # Compiling takes longer than running: several processes share a GPU.
-    shared = found * (given.jobs or 4)
+    shared = shared_gpus(parser, given.runner, given.jobs or 4)
     settings = Settings(Options(given.runner, reducing=0), gpus=shared, jobs=given.jobs)
     given.out.mkdir(parents=True, exist_ok=True)
     chosen = population(cases())

@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ablation import ROOT, SPECS, is_wrong, known_of
+from shared_gpus import shared_gpus
 
 from ptxlint.dynamic.campaign.campaign import Campaign, Settings, Task
 from ptxlint.dynamic.campaign.gate import Options
-from ptxlint.dynamic.campaign.machine import gpus
 from ptxlint.dynamic.cases.case import Case
 from ptxlint.dynamic.cases.values import STRATEGIES
 from ptxlint.dynamic.families.kit import Family, Known
@@ -211,11 +211,8 @@ def main() -> int:
     if given.page:
         print(write_page(given.runner, given.out))
         return 0
-    found = gpus() if given.runner == "cuda" else ()
-    if given.runner == "cuda" and not found:
-        parser.error("--runner cuda: no CUDA device was found")
     # Several processes share a GPU here: what takes time are references.
-    shared = found * max(given.jobs // len(found), 1) if found else ()
+    shared = shared_gpus(parser, given.runner, given.jobs)
     started = time.perf_counter()
     campaign = Campaign(Settings(Options(given.runner), gpus=shared, jobs=given.jobs))
     try:
